@@ -1,0 +1,19 @@
+# Compiler options that every target of the project shares.
+
+add_library(tilewright_options INTERFACE)
+target_include_directories(tilewright_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(tilewright_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch-enum -Werror)
+
+# Contraction is decided once, in the IR: the host compiler must not fuse multiply and add where the oracle, the
+# interpreters or the simulator evaluate them.
+target_compile_options(tilewright_options INTERFACE -ffp-contract=off)
+
+if(TILEWRIGHT_SANITIZE)
+  target_compile_options(tilewright_options INTERFACE
+    -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  target_link_options(tilewright_options INTERFACE -fsanitize=address,undefined)
+endif()
+if(TILEWRIGHT_STATIC_LLVM)
+  target_link_options(tilewright_options INTERFACE -static-libstdc++ -static-libgcc)
+endif()

@@ -1,0 +1,98 @@
+// The arrows between the folders, and how long each folder is.
+//
+// frontend -> ir <- passes; codegen -> ir; runtime -> ir, codegen (runtime/library: all of them); tools -> all.
+// LLVM's headers belong to codegen and runtime.
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/locations.h"
+
+namespace tilewright {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::map<std::string, std::set<std::string>> allowed_includes = {
+    {"ir", {"ir"}},
+    {"frontend", {"frontend", "ir"}},
+    {"passes", {"passes", "ir"}},
+    {"codegen", {"codegen", "ir", "llvm"}},
+    {"runtime", {"runtime", "codegen", "ir", "llvm"}},
+    {"runtime/library", {"runtime", "codegen", "passes", "frontend", "ir"}},
+    {"tools", {"tools", "runtime", "codegen", "passes", "frontend", "ir"}},
+};
+
+// Lines a folder may take before its design is looked at again.
+const std::map<std::string, int> line_budgets = {{"frontend", 4000}, {"ir", 6000},      {"passes", 6000},
+                                                 {"codegen", 3000},  {"runtime", 6000}, {"tools", 4000}};
+
+bool is_source(const fs::path& path) { return path.extension() == ".cpp" || path.extension() == ".h"; }
+
+std::vector<fs::path> sources_below(const fs::path& folder) {
+  std::vector<fs::path> found;
+  if (!fs::exists(folder)) return found;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file() && is_source(entry.path())) found.push_back(entry.path());
+  }
+  return found;
+}
+
+// The folder that an include line names, `ir` of `#include "ir/expr.h"`; empty where it names no folder.
+std::string included_folder(const std::string& line) {
+  const std::string start = "#include ";
+  if (line.compare(0, start.size(), start) != 0) return {};
+  const size_t slash = line.find('/');
+  if (slash == std::string::npos || slash <= start.size() + 1) return {};
+  return line.substr(start.size() + 1, slash - start.size() - 1);
+}
+
+}  // namespace
+
+TEST_SUITE("layout") {
+  TEST_CASE("includes follow the direction of the folders") {
+    if (!fs::exists(source_root() / "ir")) TILEWRIGHT_SKIP("no source tree here");
+    std::set<std::string> restricted = {"llvm"};
+    for (const auto& [folder, allowed] : allowed_includes) restricted.insert(folder);
+    for (const char* folder : {"frontend", "ir", "passes", "codegen", "runtime", "tools"}) {
+      for (const fs::path& path : sources_below(source_root() / folder)) {
+        const std::string name = fs::relative(path, source_root()).generic_string();
+        const bool is_library = name.rfind("runtime/library/", 0) == 0;
+        const std::set<std::string>& allowed = allowed_includes.at(is_library ? "runtime/library" : folder);
+        std::ifstream file(path);
+        std::string line;
+        for (int number = 1; std::getline(file, line); ++number) {
+          const std::string target = included_folder(line);
+          if (restricted.count(target) == 0 || allowed.count(target) != 0) continue;
+          FAIL_CHECK(fmt::format("{}:{}: `{}` must not include `{}`", name, number, folder, target));
+        }
+      }
+    }
+  }
+
+  TEST_CASE("no source file is longer than a reader follows") {
+    if (!fs::exists(source_root() / "ir")) TILEWRIGHT_SKIP("no source tree here");
+    for (const auto& [folder, budget] : line_budgets) {
+      int total = 0;
+      for (const fs::path& path : sources_below(source_root() / folder)) {
+        std::ifstream file(path);
+        std::string line;
+        int lines = 0;
+        while (std::getline(file, line)) ++lines;
+        total += lines;
+        const std::string name = fs::relative(path, source_root()).generic_string();
+        CHECK_MESSAGE(lines <= 600, fmt::format("{} has {} lines, 600 is where a reader stops", name, lines));
+      }
+      fmt::print("lines: {:<9} {:>6} of {}{}\n", folder, total, budget, total > budget ? "  OVER" : "");
+    }
+  }
+}
+
+}  // namespace tilewright
