@@ -13,7 +13,7 @@ namespace tilewright {
 // What an instruction does to memory, as far as ordering goes.
 enum class Effect : std::uint8_t { None, Reads, Writes, ReadsWrites, Orders };
 // Who must reach it together.
-enum class Convergence : std::uint8_t { None, Warp, Warpgroup, Block };
+enum class Convergence : std::uint8_t { None, Warp, Warpgroup, Cta };
 
 struct InstrInfo {
   std::string_view name;      // "barrier.block", "load.v4"

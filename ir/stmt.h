@@ -130,7 +130,7 @@ struct Fold {
   friend bool operator==(const Fold&, const Fold&) = default;
 };
 
-enum class PipeScope : std::uint8_t { Block, Cluster };
+enum class PipeScope : std::uint8_t { Cta, Cluster };  // written `block`, `cluster`
 
 struct Pipe {
   std::string name;
@@ -138,7 +138,7 @@ struct Pipe {
   int slots = 1;
   std::string mechanism;  // "registers", "cp.async", "tma", "tma.store"
   int in_flight = 0;
-  PipeScope scope = PipeScope::Block;
+  PipeScope scope = PipeScope::Cta;
   friend bool operator==(const Pipe&, const Pipe&) = default;
 };
 
