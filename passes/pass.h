@@ -48,8 +48,9 @@ struct FinishingPass {
 std::span<const SchedulePass> schedule_passes();
 std::span<const FinishingPass> finishing_passes();
 
-// Tensor IR to the naive plan: a kernel a statement, one thread an output element, serial (two-level) reductions.
-Plan lower(const TensorFn& fn);
+// Tensor IR to the naive plan: a kernel a statement, one thread an output element, serial reductions. `long_sums`: a
+// reduction may exceed 65,536 terms, so that a sum of f32 is made in two levels.
+Plan lower(const TensorFn& fn, bool long_sums = false);
 
 // Runs one line (verifies the result). Throws UserError for a word that is unknown, with the nearest known one.
 Plan apply_line(const Plan& plan, const ScheduleLine& line, const Target& target);

@@ -1,0 +1,207 @@
+// lower: from tensor IR to the naive plan.
+//
+//   before   C[i, j] = sum[k] A[i, k] * B[k, j]
+//   after    kernel C { parallel i in M, j in N { reg acc: f32; acc = 0.0; serial k in K { acc = fma(A[i, k], B[k, j], acc) }; C[i, j] = acc } }
+//
+// A kernel a statement, named after its tensor. Contraction to `fma` is decided here, once, within one statement.
+// A scatter becomes atomics where any order gives the same bits (integers); a scatter of floats runs in index order.
+#include <fmt/format.h>
+
+#include <set>
+
+#include "ir/operators.h"
+#include "passes/pass.h"
+
+namespace tilewright {
+
+namespace {
+
+constexpr std::int64_t chunk_terms = 4096;
+
+bool is_contractible(Dtype dtype) { return dtype == Dtype::F32 || dtype == Dtype::F64; }
+
+// a*b + c, c + a*b, a*b - c and c - a*b of one rounding each become an fma; of two products the left one is fused.
+Expr contract(const Expr& expr) {
+  return rewrite(expr, [](const Expr& node) -> Expr {
+    const Binary* sum = as<Binary>(node);
+    if (!sum || !is_contractible(node->dtype) || (sum->op != BinaryOp::Add && sum->op != BinaryOp::Sub)) return node;
+    auto product = [](const Expr& side) -> const Binary* {
+      const Binary* found = as<Binary>(side);
+      return found && found->op == BinaryOp::Mul ? found : nullptr;
+    };
+    auto negated = [](const Expr& side) { return unary(UnaryOp::Neg, side); };
+    bool minus = sum->op == BinaryOp::Sub;
+    if (const Binary* left = product(sum->lhs))
+      return call("fma", {left->lhs, left->rhs, minus ? negated(sum->rhs) : sum->rhs}, node->dtype, node->span);
+    if (const Binary* right = product(sum->rhs))
+      return call("fma", {minus ? negated(right->lhs) : right->lhs, right->rhs, sum->lhs}, node->dtype, node->span);
+    return node;
+  });
+}
+
+class StatementLowering {
+ public:
+  StatementLowering(const TensorFn& fn, bool long_sums) : long_sums_(long_sums) {
+    for (const std::string& dim : fn.dims) taken_.insert(dim);
+    for (const Param& param : fn.params) taken_.insert(param.name);
+    for (const Temp& temp : fn.lets) taken_.insert(temp.name);
+    for (const TensorStmt& stmt : fn.statements) {
+      for (const Axis& axis : stmt.axes) taken_.insert(axis.name);
+      walk(stmt.value, [&](const Expr& node) {
+        if (const Reduce* inner = as<Reduce>(node))
+          for (const Axis& axis : inner->axes) taken_.insert(axis.name);
+        return true;
+      });
+    }
+  }
+
+  Kernel kernel(const TensorStmt& stmt) {
+    span_ = stmt.span;
+    Kernel kernel;
+    kernel.name = stmt.target;
+    Block body;
+    Access target{stmt.target, stmt.index, stmt.rule, stmt.span};
+    bool ordered = false;
+    if (!stmt.combine) {
+      Expr value = emit(stmt.value, body);
+      body.push_back(make_stmt(Store{target, contract(value), stmt.where, std::nullopt}, span_));
+    } else {
+      Expr value = emit(stmt.value, body);
+      ordered = is_float(stmt.value->dtype);
+      if (ordered) {
+        Expr old = load(target, value->dtype, span_);
+        body.push_back(make_stmt(Store{target, contract(combine(*stmt.combine, old, value)), stmt.where, std::nullopt}, span_));
+      } else {
+        body.push_back(make_stmt(Store{target, contract(value), stmt.where, stmt.combine}, span_));
+      }
+    }
+    if (stmt.axes.empty()) {
+      kernel.body = std::move(body);
+    } else {
+      kernel.body = {make_stmt(Loop{ordered ? LoopKind::Serial : LoopKind::Parallel, stmt.axes, std::nullopt, std::move(body)}, span_)};
+    }
+    return kernel;
+  }
+
+ private:
+  // A name of ours that the program does not use: `acc`, `acc.2`, …
+  std::string fresh(const std::string& base) {
+    std::string name = base;
+    for (int n = 2; taken_.count(name); ++n) name = fmt::format("{}.{}", base, n);
+    taken_.insert(name);
+    return name;
+  }
+
+  Expr scalar(const std::string& name, Dtype dtype) { return load(Access{name, {}, {}, span_}, dtype, span_); }
+
+  void assign(Block& out, const std::string& name, const Expr& value, std::vector<Expr> where = {}) {
+    out.push_back(make_stmt(Store{Access{name, {}, {}, span_}, value, std::move(where), std::nullopt}, span_));
+  }
+
+  void declare(Block& out, const std::string& name, Dtype dtype) {
+    out.push_back(make_stmt(Buffer{Space::Register, name, dtype, {}, std::nullopt, std::nullopt}, span_));
+  }
+
+  // `expr` without reductions; what they need is appended to `out`. A reduction in a branch is computed only if the
+  // branch is taken.
+  Expr emit(const Expr& expr, Block& out) {
+    if (const Reduce* node = as<Reduce>(expr)) return emit_reduce(*node, expr->dtype, out);
+    const Select* branch = as<Select>(expr);
+    if (branch && (has_reduce(branch->if_true) || has_reduce(branch->if_false))) {
+      Expr condition = emit(branch->condition, out);
+      std::string chosen = fresh("chosen");
+      declare(out, chosen, expr->dtype);
+      Block then_body, else_body;
+      assign(then_body, chosen, contract(emit(branch->if_true, then_body)));
+      assign(else_body, chosen, contract(emit(branch->if_false, else_body)));
+      out.push_back(make_stmt(If{condition, std::move(then_body), std::move(else_body)}, span_));
+      return scalar(chosen, expr->dtype);
+    }
+    return map_children(expr, [&](const Expr& child) { return emit(child, out); });
+  }
+
+  static bool has_reduce(const Expr& expr) {
+    bool found = false;
+    walk(expr, [&](const Expr& node) {
+      found |= as<Reduce>(node) != nullptr;
+      return !found;
+    });
+    return found;
+  }
+
+  Expr emit_reduce(const Reduce& node, Dtype dtype, Block& out) {
+    std::string name = fresh("acc");
+    declare(out, name, dtype);
+    assign(out, name, identity_of(node.op, dtype));
+    bool chunked = long_sums_ && dtype == Dtype::F32 && node.op == CombineOp::Add;
+    std::string partial = chunked ? fresh(name + ".chunk") : name;
+    Block update;
+    std::vector<Expr> where;
+    for (const Expr& condition : node.where) where.push_back(emit(condition, update));
+    // A nested reduction must not run where the conditions do not hold: they may guard its reads.
+    Block nested;
+    Expr body = emit(node.body, nested);
+    Expr next = contract(combine(node.op, scalar(partial, dtype), body));
+    if (nested.empty()) {
+      assign(update, partial, next, std::move(where));
+    } else {
+      assign(nested, partial, next);
+      Expr condition = all_of(where);
+      if (condition) update.push_back(make_stmt(If{condition, std::move(nested), {}}, span_));
+      else update.insert(update.end(), nested.begin(), nested.end());
+    }
+    Block nest = std::move(update);
+    for (auto axis = node.axes.rbegin(); axis != node.axes.rend(); ++axis) {
+      bool outermost = axis + 1 == node.axes.rend();
+      nest = chunked && outermost ? two_levels(*axis, name, partial, std::move(nest))
+                                  : Block{make_stmt(Loop{LoopKind::Serial, {*axis}, std::nullopt, std::move(nest)}, span_)};
+    }
+    out.insert(out.end(), nest.begin(), nest.end());
+    return scalar(name, dtype);
+  }
+
+  // serial k.chunk { part = 0; serial k in 4096 { part += … }; acc = acc + part }
+  Block two_levels(const Axis& axis, const std::string& name, const std::string& partial, Block nest) {
+    std::string chunk = axis.name + ".chunk";
+    Expr lo = axis.lo ? axis.lo : integer(0);
+    Expr extent = axis.hi - lo;
+    Expr first = var(chunk) * chunk_terms;
+    Expr count = binary(BinaryOp::Min, integer(chunk_terms), extent - first);
+    nest = substitute(nest, {{axis.name, lo + first + var(axis.name)}});
+    Block body;
+    declare(body, partial, Dtype::F32);
+    assign(body, partial, real(0, Dtype::F32));
+    body.push_back(make_stmt(Loop{LoopKind::Serial, {Axis{axis.name, integer(0), count, {}, axis.span}}, std::nullopt, std::move(nest)}, span_));
+    assign(body, name, scalar(name, Dtype::F32) + scalar(partial, Dtype::F32));
+    return {make_stmt(Loop{LoopKind::Serial, {Axis{chunk, integer(0), ceildiv(extent, integer(chunk_terms)), {}, axis.span}}, std::nullopt, std::move(body)}, span_)};
+  }
+
+  bool long_sums_;
+  std::set<std::string> taken_;
+  Span span_;
+};
+
+}  // namespace
+
+Plan lower(const TensorFn& fn, bool long_sums) {
+  Plan plan;
+  plan.name = fn.name;
+  for (const std::string& dim : fn.dims) plan.dims.push_back(Dim{dim, {}});
+  plan.params = fn.params;
+  plan.temps = fn.lets;
+  plan.errors = fn.errors;
+  if (!fn.errors.empty()) plan.error_name = "e";
+  std::set<std::string> cleared;
+  for (const TensorStmt& stmt : fn.statements) {
+    if (stmt.combine && cleared.insert(stmt.target).second) {
+      bool keeps = false;
+      for (const Param& param : fn.params) keeps |= param.name == stmt.target && param.kind == ParamKind::InOut;
+      if (!keeps) plan.steps.push_back(Clear{stmt.target, identity_of(*stmt.combine, stmt.value->dtype)});
+    }
+    StatementLowering lowering(fn, long_sums);
+    plan.steps.push_back(lowering.kernel(stmt));
+  }
+  return plan;
+}
+
+}  // namespace tilewright
