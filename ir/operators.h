@@ -33,8 +33,8 @@ Expr combine(CombineOp op, const Expr& a, const Expr& b);
 enum class FunctionGroup : std::uint8_t {
   Exact,     // one correctly rounded or exact result everywhere: fma, sqrt, abs, floor, ceil, trunc, round, ceildiv, …
   Library,   // CUDA's standard library accuracy: exp, log, sin, …
-  Fast,      // hardware approximation, made by `math fast`: exp.fast, …
-  Structural // meaning beyond arithmetic: within(v, n, id)
+  Fast,      // hardware approximation of f32, made by `math fast`: exp.fast, …
+  Structural // meaning beyond arithmetic: within(v, n, id), resident(kernel), hilbert(rows, columns)
 };
 
 struct FunctionInfo {
@@ -47,7 +47,11 @@ struct FunctionInfo {
   std::string_view cuda_f64;
   std::string_view libdevice_f32;  // __nv_… or empty where LLVM has an intrinsic
   std::string_view libdevice_f64;
+  std::optional<Dtype> result = std::nullopt;  // fixed; none: the dtype of the first argument
 };
+// All arguments have one dtype, but those of Structural functions. `round` is to nearest even (CUDA's rint); `ceildiv(a, b)`
+// rounds the quotient up and is 0 for b = 0; `within(v, n, id)` cuts a bound read from a tensor (any integer) to 0 .. n as Index
+// and reports to site `id` where it had to.
 // `fma` is the contraction decided at lowering (`contract off` takes it apart); `fma.kept` is the program's own fma call.
 const FunctionInfo* find_function(std::string_view name);
 std::span<const FunctionInfo> all_functions();

@@ -1,0 +1,91 @@
+// The table of instructions: barriers, vector accesses, warp operations, and the Hopper rows of docs/ir.md.
+#include "ir/instructions.h"
+
+#include <array>
+
+namespace tilewright {
+
+namespace {
+
+constexpr Effect none = Effect::None;
+constexpr Effect reads = Effect::Reads;
+constexpr Effect writes = Effect::Writes;
+constexpr Effect both = Effect::ReadsWrites;
+constexpr Effect orders = Effect::Orders;
+constexpr Convergence any = Convergence::None;
+constexpr Convergence warp = Convergence::Warp;
+constexpr Convergence warpgroup = Convergence::Warpgroup;
+constexpr Convergence cta = Convergence::Cta;
+constexpr std::optional<Dtype> statement = std::nullopt;
+constexpr std::optional<Dtype> of_operands = Dtype::Index;
+
+// Name, least and most operands, result, effect, convergence, PTX, meaning. In PTX a shared place is its 32-bit address.
+constexpr std::array<InstrInfo, 49> table = {{
+    {"barrier.block", 0, 0, statement, orders, cta, "barrier.sync 0;", "all threads of the block wait for each other; memory before is seen behind"},
+    {"barrier.named", 2, 2, statement, orders, warp, "barrier.sync %0, %1;", "barrier number %0 for %1 threads"},
+    {"barrier.warp", 0, 0, statement, orders, warp, "bar.warp.sync 0xffffffff;", "all lanes of the warp wait for each other"},
+
+    {"load.v2", 2, 2, statement, reads, any, "", "one access loads 2 neighbouring elements into consecutive registers"},
+    {"load.v4", 2, 2, statement, reads, any, "", "one access loads 4 neighbouring elements into consecutive registers"},
+    {"load.v8", 2, 2, statement, reads, any, "", "one access loads 8 neighbouring elements into consecutive registers"},
+    {"load.v16", 2, 2, statement, reads, any, "", "one access loads 16 neighbouring elements into consecutive registers"},
+    {"store.v2", 2, 2, statement, writes, any, "", "one access stores 2 consecutive registers to neighbouring elements"},
+    {"store.v4", 2, 2, statement, writes, any, "", "one access stores 4 consecutive registers to neighbouring elements"},
+    {"store.v8", 2, 2, statement, writes, any, "", "one access stores 8 consecutive registers to neighbouring elements"},
+    {"store.v16", 2, 2, statement, writes, any, "", "one access stores 16 consecutive registers to neighbouring elements"},
+
+    {"uniform", 1, 1, of_operands, none, warp, "shfl.sync.idx.b32 %r, %0, 0, 31, 0xffffffff;", "the value of lane 0, which tells the compiler that the warp agrees"},
+    {"elect", 0, 0, Dtype::Bool, none, warp, "elect.sync _|%r, 0xffffffff;", "true in one lane of the warp"},
+    {"shuffle.xor", 2, 2, of_operands, none, warp, "shfl.sync.bfly.b32 %r, %0, %1, 31, 0xffffffff;", "the value of lane ^ %1"},
+    {"shuffle.up", 2, 2, of_operands, none, warp, "shfl.sync.up.b32 %r, %0, %1, 0, 0xffffffff;", "the value of lane - %1, its own where there is none"},
+    {"shuffle.down", 2, 2, of_operands, none, warp, "shfl.sync.down.b32 %r, %0, %1, 31, 0xffffffff;", "the value of lane + %1, its own where there is none"},
+    {"shuffle.index", 2, 2, of_operands, none, warp, "shfl.sync.idx.b32 %r, %0, %1, 31, 0xffffffff;", "the value of lane %1"},
+    {"vote.any", 1, 1, Dtype::Bool, none, warp, "vote.sync.any.pred %r, %0, 0xffffffff;", "whether %0 holds in any lane"},
+    {"vote.all", 1, 1, Dtype::Bool, none, warp, "vote.sync.all.pred %r, %0, 0xffffffff;", "whether %0 holds in all lanes"},
+    {"bf16x2", 2, 2, Dtype::U32, none, any, "cvt.rn.bf16x2.f32 %r, %1, %0;", "two f32 rounded to bf16, %0 in the low half"},
+    {"f16x2", 2, 2, Dtype::U32, none, any, "cvt.rn.f16x2.f32 %r, %1, %0;", "two f32 rounded to f16, %0 in the low half"},
+
+    {"cp.async", 3, 3, statement, both, any, "cp.async.ca.shared.global [%0], [%1], %2;", "starts a copy of %2 bytes (4, 8, 16) from global %1 to shared %0"},
+    {"cp.async.commit", 0, 0, statement, none, any, "cp.async.commit_group;", "closes the group of copies started so far"},
+    {"cp.async.wait", 1, 1, statement, orders, any, "cp.async.wait_group %0;", "waits until at most %0 groups are open"},
+
+    {"mbarrier.init", 2, 2, statement, writes, any, "mbarrier.init.shared::cta.b64 [%0], %1;", "barrier object %0 expects %1 arrivals a phase"},
+    {"mbarrier.arrive", 1, 1, statement, orders, any, "mbarrier.arrive.shared::cta.b64 _, [%0];", "arrives at %0"},
+    {"mbarrier.arrive.expect_tx", 2, 2, statement, orders, any, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;", "arrives at %0, whose phase also waits for %1 bytes"},
+    {"mbarrier.arrive.cluster", 2, 2, statement, orders, any, "{ .reg .b32 r; mapa.shared::cluster.u32 r, %0, %1; mbarrier.arrive.shared::cluster.b64 _, [r]; }", "arrives at the same object of CTA %1 of the cluster"},
+    {"mbarrier.wait", 2, 2, statement, orders, any, "", "waits for the end of the phase of %0 with parity %1"},
+    {"fence.mbarrier_init", 0, 0, statement, orders, any, "fence.mbarrier_init.release.cluster;", "makes initialised barrier objects known to the cluster"},
+    {"fence.proxy.async.shared", 0, 0, statement, orders, any, "fence.proxy.async.shared::cta;", "orders generic accesses of shared memory before those of the async proxy"},
+    {"cluster.arrive", 0, 0, statement, orders, cta, "barrier.cluster.arrive.release.aligned;", "arrives at the cluster's barrier"},
+    {"cluster.arrive.relaxed", 0, 0, statement, none, cta, "barrier.cluster.arrive.relaxed.aligned;", "arrives at the cluster's barrier without ordering memory"},
+    {"cluster.wait", 0, 0, statement, orders, cta, "barrier.cluster.wait.acquire.aligned;", "waits until all threads of the cluster arrived"},
+
+    {"tma.load.2d", 5, 5, statement, both, any, "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];", "the copy engine fills shared %0 with the box of map %1 at (%2, %3), then completes bytes at %4"},
+    {"tma.load.2d.multicast", 6, 6, statement, both, any, "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;", "as tma.load.2d, into every CTA whose bit is set in %5"},
+    {"tma.store.2d", 4, 4, statement, both, any, "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];", "the copy engine stores shared %3 to the box of map %0 at (%1, %2), clipped at the tensor"},
+    {"bulk.commit", 0, 0, statement, none, any, "cp.async.bulk.commit_group;", "closes the group of stores of this thread"},
+    {"bulk.wait_group", 1, 1, statement, orders, any, "cp.async.bulk.wait_group %0;", "waits until at most %0 groups are unfinished"},
+    {"bulk.wait_group.read", 1, 1, statement, orders, any, "cp.async.bulk.wait_group.read %0;", "waits until at most %0 groups still read shared memory"},
+
+    {"desc", 3, 3, Dtype::U64, none, any, "", "wgmma's matrix descriptor of shared place %0, leading and stride byte offsets %1 and %2, swizzle of its buffer"},
+    {"wgmma.fence", 1, 1, statement, orders, warpgroup, "wgmma.fence.sync.aligned;", "registers %0 may be read and written by wgmma"},
+    {"wgmma.m64n256k16.bf16", 6, 6, statement, both, warpgroup, "", "starts %0 += A·B of descriptors %1 and %2 (%0 = A·B where %3 is false), transposed A and B as %4 and %5 say"},
+    {"wgmma.commit", 0, 0, statement, none, warpgroup, "wgmma.commit_group.sync.aligned;", "closes the group of wgmmas"},
+    {"wgmma.wait", 2, 2, statement, orders, warpgroup, "wgmma.wait_group.sync.aligned %0;", "waits until at most %0 groups are open; registers %1 are then valid"},
+    {"setmaxnreg.inc", 1, 1, statement, none, warpgroup, "setmaxnreg.inc.sync.aligned.u32 %0;", "the warpgroup waits for up to %0 registers a thread"},
+    {"setmaxnreg.dec", 1, 1, statement, none, warpgroup, "setmaxnreg.dec.sync.aligned.u32 %0;", "the warpgroup gives back all but %0 registers a thread"},
+    {"ldmatrix.x4", 5, 5, statement, both, warp, "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];", "four 8x8 tiles of 16-bit elements into registers %0 to %3, row addresses from the lanes"},
+    {"stmatrix.x4", 5, 5, statement, writes, warp, "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};", "four 8x8 tiles of 16-bit elements to shared memory, row addresses from the lanes"},
+}};
+
+}  // namespace
+
+const InstrInfo* find_instruction(std::string_view name) {
+  for (const InstrInfo& row : table)
+    if (row.name == name) return &row;
+  return nullptr;
+}
+
+std::span<const InstrInfo> all_instructions() { return table; }
+
+}  // namespace tilewright
