@@ -6,7 +6,8 @@
 
 namespace tilewright {
 
-// The root of the source tree (or of a bundle): holds tests/ and examples/. TILEWRIGHT_ROOT overrides the built-in path.
+// The root of the source tree (or of a bundle): holds tests/ and examples/. TILEWRIGHT_ROOT overrides the built-in
+// path.
 std::filesystem::path source_root();
 
 // The folder of shared data (digits_x.npy, flower.npy …): TILEWRIGHT_DATA, else ../shared/data beside the source tree.
@@ -31,8 +32,8 @@ void skip_test(std::string_view reason);
 }  // namespace tilewright
 
 // Leaves a test case visibly: if (!std::filesystem::exists(data_root())) TILEWRIGHT_SKIP("no shared data");
-#define TILEWRIGHT_SKIP(reason)       \
-  do {                                \
-    ::tilewright::skip_test(reason);  \
-    return;                           \
+#define TILEWRIGHT_SKIP(reason)      \
+  do {                               \
+    ::tilewright::skip_test(reason); \
+    return;                          \
   } while (false)

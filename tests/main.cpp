@@ -3,9 +3,9 @@
 //   a suite whose name holds "gpu"    runs where a CUDA device can be used, else is skipped (visibly)
 //   a suite whose name holds "full"   runs only under --full
 //
-// Options of our own: --gpu (only the GPU suites; no device is then an error), --no-gpu, --full, --json FILE. All others
-// are doctest's (-tc=PATTERN …). The last line is `N passed, N failed, N skipped`; the exit status is 0 only where
-// something passed and nothing failed.
+// Options of our own: --gpu (only the GPU suites; no device is then an error), --no-gpu, --full, --json FILE. All
+// others are doctest's (-tc=PATTERN …). The last line is `N passed, N failed, N skipped`; the exit status is 0 only
+// where something passed and nothing failed.
 //
 // --json FILE keeps a record of the run, rewritten after each test case, so that a run stopped by a time limit leaves
 // what it knows: `complete` is then false and `running` names the test case that did not end.
