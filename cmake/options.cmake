@@ -5,6 +5,9 @@ target_include_directories(tilewright_options INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(tilewright_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch-enum -Werror)
 
+# Paths inside the binaries (of asserts, of debug information) start at the root of the tree, wherever that is.
+target_compile_options(tilewright_options INTERFACE -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
+
 # Contraction is decided once, in the IR: the host compiler must not fuse multiply and add where the oracle, the
 # interpreters or the simulator evaluate them.
 target_compile_options(tilewright_options INTERFACE -ffp-contract=off)
