@@ -1,4 +1,4 @@
-// Vector addition, from one element a thread to four 16-byte vectors a thread.
+// Vector addition, from one element a thread to two 16-byte vectors a thread.
 
 // Thread t of block b adds element b * 256 + t; the guard keeps the last block inside the arrays.
 extern "C" __global__ void vecadd(const float* A, const float* B, float* C, int N) {
@@ -21,17 +21,17 @@ extern "C" __global__ void vecadd_two_strided(const float* A, const float* B, fl
     if (i < N) C[i] = A[i] + B[i];
 }
 
-// A block covers 4096 elements. All eight loads of a thread are asked for before the first addition needs one.
+// A block covers 2048 elements. All four loads of a thread are asked for before the first addition needs one.
 // N must be a multiple of 4, so that a vector is inside the arrays or outside, never half.
 extern "C" __global__ void vecadd_vector(const float* A, const float* B, float* C, int N) {
     const float4* A4 = reinterpret_cast<const float4*>(A);
     const float4* B4 = reinterpret_cast<const float4*>(B);
     float4* C4 = reinterpret_cast<float4*>(C);
-    int first = blockIdx.x * 1024 + threadIdx.x;
+    int first = blockIdx.x * 512 + threadIdx.x;
     int vectors = N / 4;
-    float4 a[4], b[4];
+    float4 a[2], b[2];
 #pragma unroll
-    for (int s = 0; s < 4; ++s) {
+    for (int s = 0; s < 2; ++s) {
         int v = first + s * 256;
         if (v < vectors) {
             a[s] = A4[v];
@@ -39,7 +39,7 @@ extern "C" __global__ void vecadd_vector(const float* A, const float* B, float* 
         }
     }
 #pragma unroll
-    for (int s = 0; s < 4; ++s) {
+    for (int s = 0; s < 2; ++s) {
         int v = first + s * 256;
         if (v < vectors) C4[v] = make_float4(a[s].x + b[s].x, a[s].y + b[s].y, a[s].z + b[s].z, a[s].w + b[s].w);
     }

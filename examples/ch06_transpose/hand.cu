@@ -27,22 +27,23 @@ extern "C" __global__ void transpose_padded(const float* A, float* B, int M, int
     if (left + ty < N && top + tx < M) B[(left + ty) * M + top + tx] = tile[tx][ty];
 }
 
-// A tile of 64 x 64 in vectors of four, both ways. Chunk c of row r lies at chunk c ^ (r / 4 % 8): the eight threads
-// that read together read rows 4 apart at one chunk, and so meet eight different groups of banks. Each thread turns
-// 4 x 4 words in registers. M and N must be multiples of 4.
+// A tile of 64 x 64 in vectors of four, both ways; each thread turns 4 x 4 words round in registers. Rows of 17 vectors
+// leave four threads of eight on the same banks when they read down a column: memory is slower still, so it does not
+// show. M and N must be multiples of 4.
 extern "C" __global__ void transpose_vector(const float* A, float* B, int M, int N) {
-    __shared__ float4 tile[64][16];
+    __shared__ float4 tile[64][17];
     int tx = threadIdx.x, ty = threadIdx.y;
     int top = blockIdx.x * 64, left = blockIdx.y * 64;
 #pragma unroll
     for (int s = 0; s < 4; ++s) {
         int r = s * 16 + ty, row = top + r, column = left + tx * 4;
-        if (row < M && column < N) tile[r][tx ^ (r / 4 % 8)] = *reinterpret_cast<const float4*>(A + row * N + column);
+        bool inside = row < M && column < N;
+        tile[r][tx] = inside ? *reinterpret_cast<const float4*>(A + row * N + column) : make_float4(0, 0, 0, 0);
     }
     __syncthreads();
     float4 v[4];
 #pragma unroll
-    for (int s = 0; s < 4; ++s) v[s] = tile[tx * 4 + s][ty ^ (tx % 8)];
+    for (int s = 0; s < 4; ++s) v[s] = tile[tx * 4 + s][ty];
     int i = top + tx * 4, j = left + ty * 4;
     if (i < M && j < N) {
         *reinterpret_cast<float4*>(B + j * M + i) = make_float4(v[0].x, v[1].x, v[2].x, v[3].x);
