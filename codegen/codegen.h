@@ -1,6 +1,7 @@
 // What the generators give: texts of the thread stage, and a host function from the tile stage.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,8 +22,11 @@ struct KernelText {
   std::vector<LineOrigin> lines;
 };
 
-// A name that C, PTX and LLVM accept: dots become underscores; unique by construction of IR names.
+// A name that C, PTX and LLVM accept: dots become underscores; C++'s words and CUDA's own functions get one more behind.
 std::string c_name(const std::string& ir_name);
+
+// The most shared memory that a kernel declares statically; beyond it, one dynamic block (launch.shared_bytes) is used.
+inline constexpr std::int64_t most_static_shared_bytes = 48 * 1024;
 
 // CUDA C of a thread-stage kernel: no headers, no templates, names of the program kept, a `// launch` comment with grid,
 // block and arguments in front (the comment that `compare --hand` reads), `extern "C" __global__`. Argument order is

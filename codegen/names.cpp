@@ -1,0 +1,50 @@
+// Names of the IR as names that C, PTX and LLVM accept.
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "codegen/codegen.h"
+
+namespace tilewright {
+
+namespace {
+
+// Words that a kernel, a tensor or a loop may not be called in CUDA C: the language's own, the variables that CUDA
+// declares, and the functions that NVRTC declares without any header (a kernel `y1` would redeclare a Bessel function).
+constexpr auto reserved = std::to_array<std::string_view>({
+    "abs", "acos", "acosf", "acosh", "acoshf", "all", "alignas", "alignof", "and", "and_eq", "any", "asin", "asinf",
+    "asinh", "asinhf", "asm", "assert", "atan", "atan2", "atan2f", "atanf", "atanh", "atanhf", "auto", "bitand", "bitor",
+    "blockDim", "blockIdx", "bool", "break", "brev", "brevll", "case", "catch", "cbrt", "cbrtf", "ceil", "ceilf", "char",
+    "char16_t", "char32_t", "char8_t", "class", "clock", "clock64", "clz", "clzll", "co_await", "co_return", "co_yield",
+    "compl", "concept", "const", "const_cast", "consteval", "constexpr", "constinit", "continue", "copysign",
+    "copysignf", "cos", "cosf", "cosh", "coshf", "cospi", "cospif", "cyl_bessel_i0", "cyl_bessel_i1", "decltype",
+    "default", "delete", "dim3", "do", "double", "dynamic_cast", "else", "enum", "erf", "erfc", "erfcf", "erfcinv",
+    "erfcx", "erff", "erfinv", "exp", "exp10", "exp10f", "exp2", "exp2f", "expf", "explicit", "expm1", "expm1f",
+    "export", "extern", "fabs", "fabsf", "false", "fdim", "fdimf", "fdivide", "fdividef", "ffs", "ffsll", "float",
+    "floor", "floorf", "fma", "fmaf", "fmax", "fmaxf", "fmin", "fminf", "fmod", "fmodf", "for", "free", "frexp",
+    "friend", "goto", "gridDim", "hypot", "hypotf", "if", "ilogb", "inline", "int", "isfinite", "isinf", "isnan", "j0",
+    "j0f", "j1", "j1f", "jn", "jnf", "labs", "ldexp", "ldexpf", "lgamma", "lgammaf", "llabs", "llmax", "llmin", "llrint",
+    "llround", "log", "log10", "log10f", "log1p", "log1pf", "log2", "log2f", "logb", "logf", "long", "lrint", "lround",
+    "main", "malloc", "max", "memcpy", "memset", "min", "modf", "mul24", "mulhi", "mutable", "namespace", "nan", "nanf",
+    "nearbyint", "nearbyintf", "new", "nextafter", "noexcept", "norm", "norm3d", "norm4d", "normcdf", "normcdff",
+    "not", "not_eq", "nullptr", "operator", "or", "or_eq", "popc", "popcll", "pow", "powf", "powi", "printf", "private",
+    "protected", "public", "rcbrt", "register", "reinterpret_cast", "remainder", "remquo", "requires", "return",
+    "rhypot", "rint", "rintf", "rnorm", "round", "roundf", "rsqrt", "rsqrtf", "saturate", "scalbln", "scalbn", "short",
+    "signbit", "signed", "sin", "sincos", "sincosf", "sincospi", "sinf", "sinh", "sinhf", "sinpi", "sinpif", "size_t",
+    "sizeof", "sqrt", "sqrtf", "static", "static_assert", "static_cast", "struct", "switch", "tan", "tanf", "tanh",
+    "tanhf", "template", "tgamma", "tgammaf", "this", "thread_local", "threadIdx", "throw", "true", "trunc", "truncf",
+    "try", "typedef", "typeid", "typename", "ullmax", "ullmin", "umax", "umin", "umul24", "umulhi", "union", "unsigned",
+    "using", "virtual", "void", "volatile", "warpSize", "wchar_t", "while", "xor", "xor_eq", "y0", "y0f", "y1", "y1f",
+    "yn", "ynf",
+});
+
+}  // namespace
+
+std::string c_name(const std::string& ir_name) {
+  std::string name = ir_name;
+  std::replace(name.begin(), name.end(), '.', '_');
+  if (std::find(reserved.begin(), reserved.end(), name) != reserved.end()) name += '_';
+  return name;
+}
+
+}  // namespace tilewright
