@@ -55,7 +55,7 @@ CudaText CudaPrinter::integer_function(const Expr& e, const Call& node) {
     return expr(binary(BinaryOp::Add, binary(BinaryOp::Mul, x, node.arguments.at(1)), node.arguments.at(2)));
   }
   if (name == "abs") return is_unsigned(dtype) ? expr(x) : of_one_type("absolute");
-  if (name == "ceildiv") return of_one_type("ceildiv");
+  if (name == "ceildiv") return of_one_type(is_unsigned(dtype) ? "unsigned_ceildiv" : "ceildiv");
   if (name == "isnan" || name == "isinf") return {"false"};
   if (name == "within") {
     const std::string function = prelude_.use("within", type(Dtype::Index));

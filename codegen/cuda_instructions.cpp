@@ -101,6 +101,10 @@ std::string CudaPrinter::instruction_call(const Expr& e, const Call& node) {
 }
 
 void CudaPrinter::print_instr(const Instr& instr) {
+  if (instr.op == "error.report") {
+    line(fmt::format("{}(error_word, {}, {});", prelude_.use("report"), text(instr.operands.at(0)), text(instr.operands.at(1))));
+    return;
+  }
   const InstrInfo* row = find_instruction(instr.op);
   if (!row) internal_error(fmt::format("print_cuda: `{}` is not in the table of instructions", instr.op));
   if (print_vector_access(instr)) return;

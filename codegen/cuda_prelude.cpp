@@ -20,24 +20,22 @@ struct Row {
 // Every function's exact meaning is that of the operator in ir/expr.h.
 constexpr auto rows = std::to_array<Row>({
     {"floor_div", R"(__device__ __forceinline__ $T floor_div($T a, $T b) {
-  if (b == 0) return 0;
-  if (b == -1) return ($T)(0 - (unsigned long long)a);
+  if (b == 0 || b == -1) return b == 0 ? 0 : -a;
   return a / b - (a % b != 0 && (a < 0) != (b < 0));
 })"},
     {"floor_mod", R"(__device__ __forceinline__ $T floor_mod($T a, $T b) {
-  if (b == 0) return a;
-  if (b == -1) return 0;
-  const $T r = a % b;
-  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+  if (b == 0 || b == -1) return b == 0 ? a : 0;
+  const $T rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+})"},
+    {"ceildiv", R"(__device__ __forceinline__ $T ceildiv($T a, $T b) {
+  if (b == 0 || b == -1) return b == 0 ? 0 : -a;
+  return a / b + (a % b != 0 && (a < 0) == (b < 0));
 })"},
     {"unsigned_div", R"(__device__ __forceinline__ $T unsigned_div($T a, $T b) { return b == 0 ? 0 : a / b; })"},
     {"unsigned_mod", R"(__device__ __forceinline__ $T unsigned_mod($T a, $T b) { return b == 0 ? a : a % b; })"},
-    {"ceildiv", R"(__device__ __forceinline__ $T ceildiv($T a, $T b) {
-  if (b == 0) return 0;
-  if (b == ($T)-1 && ($T)-1 < 0) return ($T)(0 - (unsigned long long)a);
-  return a / b + (a % b != 0 && (a < 0) == (b < 0));
-})"},
-    {"absolute", R"(__device__ __forceinline__ $T absolute($T a) { return a < 0 ? ($T)(0 - (unsigned long long)a) : a; })"},
+    {"unsigned_ceildiv", R"(__device__ __forceinline__ $T unsigned_ceildiv($T a, $T b) { return b == 0 ? 0 : a / b + (a % b != 0); })"},
+    {"absolute", R"(__device__ __forceinline__ $T absolute($T a) { return a < 0 ? -a : a; })"},
     {"is_nan", R"(__device__ __forceinline__ bool is_nan($T a) { return a != a; })"},
     {"is_inf", R"(__device__ __forceinline__ bool is_inf($T a) { return a - a != a - a && a == a; })"},
     // The remainder with the sign of the divisor.
