@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "ir/diagnostic.h"
 #include "ir/stmt.h"
 
 namespace tilewright {
@@ -145,10 +146,14 @@ struct PrintedLine {
   Span span;
 };
 std::string print(const Plan& plan, std::vector<PrintedLine>& lines);
-// Throws UserError with places in `text`. Accepts a plan of either stage.
+// Throws UserError with places in `text`. Accepts a plan of either stage. Looks at the grammar only: see read_plan.
 Plan parse_plan(const std::string& text, int file = 0);
 // What must hold at each stage; empty where all is well. Each text names the statement.
 std::vector<std::string> verify(const Plan& plan);
+// The same with the places of the statements.
+std::vector<Diagnostic> verify_with_places(const Plan& plan);
+// A user's text: parsed and verified, so that later steps may rely on it. Throws UserError.
+Plan read_plan(const std::string& text, int file = 0);
 
 // Evaluates an integer expression of dims (and other names in `names`). Throws UserError on an unknown name or a load.
 std::int64_t evaluate_index(const Expr& expr, const std::vector<std::pair<std::string, std::int64_t>>& names);
