@@ -36,6 +36,11 @@ constexpr auto reserved = std::to_array<std::string_view>({
     "try", "typedef", "typeid", "typename", "ullmax", "ullmin", "umax", "umin", "umul24", "umulhi", "union", "unsigned",
     "using", "virtual", "void", "volatile", "warpSize", "wchar_t", "while", "xor", "xor_eq", "y0", "y0f", "y1", "y1f",
     "yn", "ynf",
+    // Functions of our own that stand in front of a kernel (codegen/cuda_prelude.cpp), and what every kernel may have.
+    "absolute", "atomic_add", "atomic_and", "atomic_max", "atomic_min", "atomic_mul", "atomic_or", "bf16_from_f32",
+    "bf16x2", "ceildiv", "elect", "error_word", "f16_from_f32", "f16x2", "f32_from_bf16", "f32_from_f16", "floor_div",
+    "floor_mod", "is_inf", "is_nan", "max_f32", "max_f64", "min_f32", "min_f64", "mod_f32", "mod_f64", "report",
+    "shared", "unsigned_ceildiv", "unsigned_div", "unsigned_mod",
 });
 
 }  // namespace
