@@ -27,6 +27,9 @@ struct ScheduleLine {
   Span span;
 };
 
+// Reads one line; `span` is where its text starts. Throws UserError for what is no token.
+ScheduleLine tokenize_line(const std::string& text, Span span = {});
+
 struct ScheduleParameter {
   std::string name;
   std::int64_t value = 0;
