@@ -74,9 +74,11 @@ class Expander {
         block_level({stmt}, body);
       }
     }
+    body = name_linear_thread(std::move(body));
     for (const auto& [name, value, span] : lets_) result.body.push_back(make_stmt(Let{name, value, {}, {}}, span));
     result.body.insert(result.body.end(), body.begin(), body.end());
     result.launch.arguments = arguments(result);
+    result.launch.min_blocks = blocks_that_fit();
     return result;
   }
 
@@ -86,6 +88,34 @@ class Expander {
     Expr value;
     Span span;
   };
+
+  // The linear index of the thread gets a name where a block of several dimensions uses it.
+  Block name_linear_thread(Block body) {
+    Expr linear = linear_thread(context_.block);
+    if (as<Var>(linear)) return body;
+    std::string name = context_.fresh("t");
+    bool used = false;
+    body = rewrite_expressions(body, [&](const Expr& expr) {
+      if (!(expr == linear)) return expr;
+      used = true;
+      return var(name);
+    });
+    if (used) lets_.insert(lets_.begin(), HeadLet{name, linear, {}});
+    return body;
+  }
+
+  // Two blocks an SM where the register buffers and 40 more registers a thread leave room for them: without the hint the
+  // assembler takes more registers and one block waits alone at its barriers. Measured on an H200, 4096^3 f32: 3.54 ms
+  // with one block of 157 registers, 3.12 ms with two of 128.
+  int blocks_that_fit() const {
+    std::int64_t registers = 40;
+    for (const Buffer& buffer : context_.buffers) {
+      Buffer flat = context_.flattener.flat(buffer);
+      if (buffer.space == Space::Register && !flat.axes.empty()) registers += flat.axes[0].extent * std::max(1, bytes_of(buffer.dtype) / 4);
+    }
+    bool large = context_.block.total() >= 128 && registers > 64;
+    return large && 2 * context_.block.total() * registers <= 65536 ? 2 : 0;
+  }
 
   // The last axis is block.x; the one before block.y; all others share block.z.
   std::vector<Expr> bind_grid(const Loop& grid, Span span) {
@@ -369,9 +399,9 @@ class Expander {
     }
     if (!pipe) internal_error("a verb of an unknown pipe");
     if (pipe->slots != 2) refuse(stmt, fmt::format("a pipe via registers with {} slots (two are needed)", pipe->slots));
-    Expr first = axis.lo ? axis.lo : integer(0);
+    Expr first = integer(0);
     Expr trip = var(axis.name);
-    if (axis.lo || axis.step) internal_error("a pipelined loop does not count from 0 by 1");
+    if ((axis.lo && !is_integer_constant(axis.lo, 0)) || (axis.step && !is_integer_constant(axis.step, 1))) internal_error("a pipelined loop does not count from 0 by 1");
     auto in_slot = [&](const Block& body, const char* which, const Expr& slot, const Expr& at) {
       return substitute(body, {{pipe->name + which, slot}, {axis.name, at}});
     };

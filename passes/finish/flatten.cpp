@@ -41,7 +41,7 @@ bool has_slots(const Buffer& buffer) {
 
 namespace {
 std::int64_t slot_elements(const Buffer& buffer) {
-  if (buffer.layout) return memory_elements(*buffer.layout) / buffer.axes[0].extent;
+  if (buffer.layout) return buffer.layout->axes[0].factors.back().stride;
   std::int64_t elements = 1;
   for (std::size_t d = 1; d < buffer.axes.size(); ++d) elements *= buffer.axes[d].extent;
   return elements;

@@ -1,0 +1,95 @@
+// The compiler, top to bottom: lowering, the schedule lines, the finishing passes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "passes/finish/passes.h"
+#include "passes/pass.h"
+#include "passes/schedule/passes.h"
+
+namespace tilewright {
+
+namespace {
+
+using enum NumericClass;
+
+constexpr std::array schedule_list = {
+    SchedulePass{"inline", "inline t", "a producer disappears into the kernels that read it, or its reader behind its reduction", Exact, inline_tensor},
+    SchedulePass{"fuse", "fuse m, e into Y at r", "several kernels share one loop over a common axis", Exact, fuse},
+    SchedulePass{"tile", "tile block i 16, j 16, k 16", "splits loops into blocks of a constant size", Exact, tile},
+    SchedulePass{"bind", "bind i thread.y, j thread.x", "block tiles go to the grid, their elements to threads", Exact, bind},
+    SchedulePass{"warps", "warps 8", "block tiles go to the grid, their elements to 32 threads a warp", Exact, warps},
+    SchedulePass{"coarsen", "coarsen i 8 by 4, j 8 by 4", "a thread does the work of several", Exact, coarsen},
+    SchedulePass{"stage", "stage A, B in shared at k.block", "the part of a tensor that a block reads is kept in shared memory", Exact, stage},
+    SchedulePass{"vectorize", "vectorize 4", "neighbouring elements of a thread move in one access", Exact, vectorize},
+    SchedulePass{"pipeline", "pipeline k.block depth 2 via registers", "the next tiles are fetched while this one is used", Exact, pipeline},
+    SchedulePass{"unroll", "unroll k 4", "a loop of constant extent is written out", Exact, unroll},
+    SchedulePass{"peel", "peel k.block", "whole tiles lose their bounds checks, the last one keeps them", Exact, peel},
+    SchedulePass{"contract", "contract off", "a fused multiply-add becomes a product and a sum", ChangesPrecision, contract},
+    SchedulePass{"math", "math fast", "functions become the hardware's approximations", ChangesPrecision, math},
+};
+
+// From here on nothing is free: threads are chosen, then conditions written out, then tiles become addresses.
+constexpr std::array finishing_list = {
+    FinishingPass{"bind_default", "binds and deals what is left", Exact, bind_default},
+    FinishingPass{"guard", "rules and predicates become selects and ifs", Exact, guard},
+    FinishingPass{"expand", "deals, layouts and verbs become thread indices, addresses and instructions", Exact, expand},
+    FinishingPass{"place_shared", "shared buffers get their offsets", Exact, place_shared},
+    // Behind place_shared, for barriers are decided by buffer and never by address.
+    FinishingPass{"synchronise", "barriers between conflicting accesses of shared buffers", Exact, synchronise},
+    FinishingPass{"simplify", "index arithmetic and checks that cannot fail disappear", Exact, simplify},
+};
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      std::size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+void check(const Plan& before, const Plan& after, std::string_view pass) {
+  std::vector<std::string> faults = verify(after);
+  if (faults.empty()) return;
+  internal_error(fmt::format("after pass `{}`: {}\n--- before\n{}\n--- after\n{}", pass, faults.front(), print(before), print(after)));
+}
+
+}  // namespace
+
+std::span<const SchedulePass> schedule_passes() { return schedule_list; }
+std::span<const FinishingPass> finishing_passes() { return finishing_list; }
+
+Plan apply_line(const Plan& plan, const ScheduleLine& line, const Target& target) {
+  for (const SchedulePass& pass : schedule_list)
+    if (pass.word == line.word) {
+      Plan result = pass.run(plan, line, target);
+      check(plan, result, pass.word);
+      return result;
+    }
+  const SchedulePass* nearest = &*std::min_element(schedule_list.begin(), schedule_list.end(), [&](const SchedulePass& a, const SchedulePass& b) {
+    return edit_distance(a.word, line.word) < edit_distance(b.word, line.word);
+  });
+  std::string help = edit_distance(nearest->word, line.word) <= 2 ? fmt::format("did you mean `{}`?", nearest->syntax) : "`help schedules` lists the lines";
+  throw UserError(line.span, fmt::format("unknown schedule line `{}`", line.word), help);
+}
+
+Plan finish(const Plan& plan, const Target& target, std::vector<std::pair<std::string, Plan>>* after) {
+  Plan result = plan;
+  for (const FinishingPass& pass : finishing_list) {
+    Plan next = pass.run(result, target);
+    check(result, next, pass.name);
+    result = std::move(next);
+    if (after) after->emplace_back(std::string(pass.name), result);
+  }
+  return result;
+}
+
+}  // namespace tilewright
