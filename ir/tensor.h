@@ -40,6 +40,7 @@ struct TensorFn {
 };
 
 std::string print(const TensorFn& fn);
+std::string print(const TensorStmt& stmt);  // one line without its end
 std::vector<std::string> verify(const TensorFn& fn);
 
 }  // namespace tilewright

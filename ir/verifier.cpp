@@ -36,6 +36,8 @@ void Verifier::fault(std::string message, Span span) {
   if (!path_.empty()) {
     message += fmt::format(" (in `{}`)", first_line(*path_.back()));
     if (!span.is_known()) span = (*path_.back())->span;
+  } else if (!tensor_stmt_.empty()) {
+    message += fmt::format(" (in `{}`)", tensor_stmt_);
   } else if (kernel_) {
     message += fmt::format(" (in kernel `{}`)", kernel_->name);
   }

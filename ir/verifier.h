@@ -8,6 +8,7 @@
 
 #include "ir/diagnostic.h"
 #include "ir/plan.h"
+#include "ir/tensor.h"
 
 namespace tilewright {
 
@@ -15,6 +16,8 @@ class Verifier {
  public:
   explicit Verifier(const Plan& plan) : plan_(plan) {}
   std::vector<Diagnostic> run();
+  // Of a tensor fn, whose signature is that of the plan.
+  std::vector<Diagnostic> run(const TensorFn& fn);
 
  private:
   enum class Kind : std::uint8_t { Dim, Loop, Let, Tensor, Register, Shared, Chain, Pipe, Role, Map };
@@ -74,6 +77,11 @@ class Verifier {
   const Symbol* check_access(const Access& access);
   void check_rule(const Rule& rule, Dtype dtype);
 
+  // ---- Tensor IR (verifier_tensor.cpp)
+  void check(const TensorStmt& stmt);
+  void check_reduce(const Reduce& node, Dtype dtype);
+  void declare_axes(const std::vector<Axis>& axes);
+
   // ---- Statements of both stages (verifier_stmt.cpp)
   void check(const Block& body);
   void check(const Stmt& stmt);
@@ -112,6 +120,7 @@ class Verifier {
 
   const Plan& plan_;
   const Kernel* kernel_ = nullptr;
+  std::string tensor_stmt_;        // text of the statement of tensor IR that is looked at, empty in a plan
   std::vector<const Stmt*> path_;  // the statement that is looked at, innermost last
   std::vector<LoopKind> loops_;    // around it
   bool in_each_ = false;

@@ -42,7 +42,10 @@ void Verifier::check(const Expr& expr) {
         if (expr->dtype == Dtype::Mbarrier || node.operand->dtype == Dtype::Mbarrier) fault("an mbarrier is not converted", expr->span);
       },
       [&](const Call& node) { check_call(node, expr->dtype); }, [&](const Load& node) { check_load(node, expr->dtype); },
-      [&](const Reduce&) { fault(fmt::format("`{}`: a reduction stands in tensor IR only", print(expr)), expr->span); });
+      [&](const Reduce& node) {
+        if (tensor_stmt_.empty()) fault(fmt::format("`{}`: a reduction stands in tensor IR only", print(expr)), expr->span);
+        check_reduce(node, expr->dtype);
+      });
   whole_arrays_ = whole;
 }
 
