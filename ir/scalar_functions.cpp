@@ -18,11 +18,7 @@ Scalar two(Dtype dtype, const Scalar* a) {
 }
 
 double reciprocal_root(double x) { return 1.0 / std::sqrt(x); }
-double sine_pi(double x) { return std::sin(x * 3.14159265358979323846); }
-double cosine_pi(double x) { return std::cos(x * 3.14159265358979323846); }
-double exponential_ten(double x) { return std::pow(10.0, x); }
-double sigmoid_of(double x) { return 1.0 / (1.0 + std::exp(-x)); }
-double reciprocal(double x) { return 1.0 / x; }
+double quotient(double x, double y) { return x / y; }
 
 Scalar fma_of(Dtype dtype, const Scalar* a) { return fused_multiply_add(dtype, a[0], a[1], a[2]); }
 
@@ -32,12 +28,6 @@ Scalar absolute(Dtype dtype, const Scalar* a) {
   return apply(UnaryOp::Neg, dtype, a[0]);
 }
 
-Scalar sign_of(Dtype dtype, const Scalar* a) {
-  if (is_float(dtype)) return real_scalar(a[0].f > 0 ? 1.0 : a[0].f < 0 ? -1.0 : a[0].f);
-  if (is_unsigned(dtype)) return integer_scalar(a[0].i != 0);
-  return integer_scalar(a[0].i > 0 ? 1 : a[0].i < 0 ? -1 : 0);
-}
-
 Scalar ceiling_quotient(Dtype dtype, const Scalar* a) {
   if (a[1].i == 0) return Scalar{};
   const Scalar quotient = apply(BinaryOp::Div, dtype, a[0], a[1]);
@@ -45,17 +35,8 @@ Scalar ceiling_quotient(Dtype dtype, const Scalar* a) {
   return rest.i != 0 ? apply(BinaryOp::Add, dtype, quotient, integer_scalar(1)) : quotient;
 }
 
-Scalar clamp_of(Dtype dtype, const Scalar* a) {
-  return apply(BinaryOp::Min, dtype, apply(BinaryOp::Max, dtype, a[0], a[1]), a[2]);
-}
-Scalar smaller(Dtype dtype, const Scalar* a) { return apply(BinaryOp::Min, dtype, a[0], a[1]); }
-Scalar larger(Dtype dtype, const Scalar* a) { return apply(BinaryOp::Max, dtype, a[0], a[1]); }
-
 Scalar is_not_a_number(Dtype dtype, const Scalar* a) { return integer_scalar(is_float(dtype) && std::isnan(a[0].f)); }
 Scalar is_infinite(Dtype dtype, const Scalar* a) { return integer_scalar(is_float(dtype) && std::isinf(a[0].f)); }
-Scalar is_finite_number(Dtype dtype, const Scalar* a) { return integer_scalar(!is_float(dtype) || std::isfinite(a[0].f)); }
-
-Scalar first(Dtype, const Scalar* a) { return a[0]; }
 
 struct Row {
   std::string_view name;
@@ -66,21 +47,16 @@ constexpr std::array table = {
     // Correctly rounded or exact.
     Row{"fma", fma_of}, Row{"fma.kept", fma_of}, Row{"sqrt", one<std::sqrt>}, Row{"abs", absolute},
     Row{"floor", one<std::floor>}, Row{"ceil", one<std::ceil>}, Row{"trunc", one<std::trunc>},
-    Row{"round", one<std::nearbyint>}, Row{"sign", sign_of}, Row{"copysign", two<std::copysign>},
-    Row{"fmod", two<std::fmod>}, Row{"ceildiv", ceiling_quotient}, Row{"clamp", clamp_of}, Row{"min", smaller},
-    Row{"max", larger}, Row{"isnan", is_not_a_number}, Row{"isinf", is_infinite}, Row{"isfinite", is_finite_number},
-    Row{"uniform", first},
+    Row{"round", one<std::nearbyint>}, Row{"ceildiv", ceiling_quotient}, Row{"isnan", is_not_a_number},
+    Row{"isinf", is_infinite},
     // Library functions, and the same names as `math fast` writes them.
-    Row{"exp", one<std::exp>}, Row{"exp2", one<std::exp2>}, Row{"exp10", one<exponential_ten>},
-    Row{"expm1", one<std::expm1>}, Row{"log", one<std::log>}, Row{"log2", one<std::log2>}, Row{"log10", one<std::log10>},
-    Row{"log1p", one<std::log1p>}, Row{"sin", one<std::sin>}, Row{"cos", one<std::cos>}, Row{"tan", one<std::tan>},
-    Row{"asin", one<std::asin>}, Row{"acos", one<std::acos>}, Row{"atan", one<std::atan>}, Row{"sinh", one<std::sinh>},
-    Row{"cosh", one<std::cosh>}, Row{"tanh", one<std::tanh>}, Row{"asinh", one<std::asinh>},
-    Row{"acosh", one<std::acosh>}, Row{"atanh", one<std::atanh>}, Row{"erf", one<std::erf>}, Row{"erfc", one<std::erfc>},
-    Row{"rsqrt", one<reciprocal_root>}, Row{"cbrt", one<std::cbrt>}, Row{"pow", two<std::pow>},
-    Row{"hypot", two<std::hypot>}, Row{"atan2", two<std::atan2>}, Row{"sinpi", one<sine_pi>}, Row{"cospi", one<cosine_pi>},
-    Row{"lgamma", one<std::lgamma>}, Row{"tgamma", one<std::tgamma>}, Row{"sigmoid", one<sigmoid_of>},
-    Row{"reciprocal", one<reciprocal>},
+    Row{"exp", one<std::exp>}, Row{"exp2", one<std::exp2>}, Row{"expm1", one<std::expm1>}, Row{"log", one<std::log>},
+    Row{"log2", one<std::log2>}, Row{"log10", one<std::log10>}, Row{"log1p", one<std::log1p>},
+    Row{"rsqrt", one<reciprocal_root>}, Row{"cbrt", one<std::cbrt>}, Row{"sin", one<std::sin>}, Row{"cos", one<std::cos>},
+    Row{"tan", one<std::tan>}, Row{"sinh", one<std::sinh>}, Row{"cosh", one<std::cosh>}, Row{"tanh", one<std::tanh>},
+    Row{"asin", one<std::asin>}, Row{"acos", one<std::acos>}, Row{"atan", one<std::atan>}, Row{"atan2", two<std::atan2>},
+    Row{"asinh", one<std::asinh>}, Row{"acosh", one<std::acosh>}, Row{"atanh", one<std::atanh>}, Row{"erf", one<std::erf>},
+    Row{"erfc", one<std::erfc>}, Row{"pow", two<std::pow>}, Row{"div", two<quotient>},
 };
 
 }  // namespace

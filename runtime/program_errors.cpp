@@ -1,0 +1,232 @@
+// Bounds of errors, carried through each operation: |result - true result| <= what the operands' errors do to it, plus
+// the operation's own rounding.
+#include "runtime/program_errors.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace tilewright {
+
+namespace {
+
+constexpr double unknown = std::numeric_limits<double>::infinity();
+
+// An infinite or NaN value is compared by class; its error says nothing.
+void put(Machine& machine, const Ins& ins, double value, double error) {
+  machine.slots[ins.dst] = real_scalar(value);
+  machine.errors[ins.dst] = std::isfinite(value) ? error + ins.unit * std::fabs(value) : 0;
+}
+
+template <BinaryOp Op>
+const Ins* run_float(const Ins& ins, Machine& machine) {
+  const double a = machine.slots[ins.a].f, b = machine.slots[ins.b].f;
+  const double ea = machine.errors[ins.a], eb = machine.errors[ins.b];
+  const double value = apply(Op, Dtype::F64, machine.slots[ins.a], machine.slots[ins.b]).f;
+  if constexpr (Op == BinaryOp::Add || Op == BinaryOp::Sub) {
+    put(machine, ins, value, ea + eb);
+  } else if constexpr (Op == BinaryOp::Mul) {
+    put(machine, ins, value, std::fabs(a) * eb + std::fabs(b) * ea + ea * eb);
+  } else if constexpr (Op == BinaryOp::Div) {
+    const double least = std::fabs(b) - eb;
+    put(machine, ins, value, ea == 0 && eb == 0 ? 0 : least > 0 ? (ea + std::fabs(value) * eb) / least : unknown);
+  } else if constexpr (Op == BinaryOp::Mod) {
+    put(machine, ins, value, ea == 0 && eb == 0 ? 0 : ea + eb * std::fabs(a / b) < std::min(std::fabs(value), std::fabs(b - value)) ? ea + eb * std::fabs(a / b) : std::fabs(b) + eb);
+  } else {  // Min, Max round nothing
+    machine.slots[ins.dst] = real_scalar(value);
+    machine.errors[ins.dst] = std::max(ea, eb);
+  }
+  return &ins + 1;
+}
+
+template <BinaryOp Op, bool IsFloat>
+const Ins* run_comparison(const Ins& ins, Machine& machine) {
+  const Scalar a = machine.slots[ins.a], b = machine.slots[ins.b];
+  const double error = machine.errors[ins.a] + machine.errors[ins.b];
+  machine.slots[ins.dst] = apply(Op, IsFloat ? Dtype::F64 : ins.dtype, a, b);
+  const double distance = IsFloat ? std::fabs(a.f - b.f) : std::fabs(static_cast<double>(a.i) - static_cast<double>(b.i));
+  machine.errors[ins.dst] = error > 0 && !(distance > error) ? 1 : 0;
+  return &ins + 1;
+}
+
+template <BinaryOp Op>
+const Ins* run_integer(const Ins& ins, Machine& machine) {
+  const Scalar a = machine.slots[ins.a], b = machine.slots[ins.b];
+  const double ea = machine.errors[ins.a], eb = machine.errors[ins.b];
+  machine.slots[ins.dst] = apply(Op, ins.dtype, a, b);
+  double error = 0;
+  if (ea != 0 || eb != 0) {
+    const double ma = std::fabs(static_cast<double>(a.i)), mb = std::fabs(static_cast<double>(b.i));
+    if (Op == BinaryOp::Add || Op == BinaryOp::Sub) error = ea + eb;
+    else if (Op == BinaryOp::Min || Op == BinaryOp::Max) error = std::max(ea, eb);
+    else if (Op == BinaryOp::Mul) error = ma * eb + mb * ea + ea * eb;
+    else error = unknown;
+  }
+  machine.errors[ins.dst] = error;
+  return &ins + 1;
+}
+
+template <std::size_t I>
+constexpr Ins::Run float_run() {
+  constexpr auto op = static_cast<BinaryOp>(I);
+  if constexpr (op <= BinaryOp::Max) return run_float<op>;
+  if constexpr (op >= BinaryOp::Eq && op <= BinaryOp::Ge) return run_comparison<op, true>;
+  return nullptr;
+}
+template <std::size_t I>
+constexpr Ins::Run integer_run() {
+  constexpr auto op = static_cast<BinaryOp>(I);
+  if constexpr (op >= BinaryOp::Eq && op <= BinaryOp::Ge) return run_comparison<op, false>;
+  return run_integer<op>;
+}
+template <std::size_t... I>
+constexpr auto float_runs_of(std::index_sequence<I...>) { return std::array<Ins::Run, sizeof...(I)>{float_run<I>()...}; }
+template <std::size_t... I>
+constexpr auto integer_runs_of(std::index_sequence<I...>) { return std::array<Ins::Run, sizeof...(I)>{integer_run<I>()...}; }
+constexpr auto float_runs = float_runs_of(std::make_index_sequence<20>());
+constexpr auto integer_runs = integer_runs_of(std::make_index_sequence<20>());
+
+Scalar call_of(const Ins& ins, const Scalar* arguments) {
+  return reinterpret_cast<ScalarFunction>(const_cast<void*>(ins.object))(ins.from, arguments);
+}
+
+// A function that is monotone between argument - error and argument + error (all of one argument but sin, cos and tan;
+// even functions are, on either side of 0).
+const Ins* run_monotone(const Ins& ins, Machine& machine) {
+  const Scalar argument = machine.slots[ins.a];
+  const Scalar result = call_of(ins, &argument);
+  const double error = machine.errors[ins.a];
+  if (!is_float(ins.dtype)) {  // isnan, isinf
+    machine.slots[ins.dst] = result;
+    machine.errors[ins.dst] = 0;
+    return &ins + 1;
+  }
+  const auto at = [&](double x) {
+    const Scalar moved = real_scalar(x);
+    return call_of(ins, &moved).f;
+  };
+  const double spread = error_of_monotone(at, argument.f, error, result.f);
+  put(machine, ins, result.f, std::isnan(spread) ? unknown : spread);
+  return &ins + 1;
+}
+
+const Ins* run_bounded_slope(const Ins& ins, Machine& machine) {  // sin, cos
+  const Scalar argument = machine.slots[ins.a];
+  const double value = call_of(ins, &argument).f;
+  put(machine, ins, value, std::min(machine.errors[ins.a], 2.0) + ins.unit);
+  return &ins + 1;
+}
+
+// Two or three arguments: each moved alone to either side, the differences added.
+template <std::size_t Arity>
+const Ins* run_separate(const Ins& ins, Machine& machine) {
+  const Slot from[3] = {ins.a, ins.b, ins.c};
+  Scalar arguments[3];
+  for (std::size_t i = 0; i < Arity; ++i) arguments[i] = machine.slots[from[i]];
+  const Scalar value = call_of(ins, arguments);
+  double error = 0;
+  for (std::size_t i = 0; i < Arity; ++i) {
+    if (machine.errors[from[i]] == 0) continue;
+    const Scalar original = arguments[i];
+    const auto at = [&](double x) {
+      arguments[i] = real_scalar(x);
+      return call_of(ins, arguments).f;
+    };
+    error += error_of_monotone(at, original.f, machine.errors[from[i]], value.f);
+    arguments[i] = original;
+  }
+  put(machine, ins, value.f, std::isnan(error) ? unknown : error);
+  return &ins + 1;
+}
+
+const Ins* run_fma_with_error(const Ins& ins, Machine& machine) {
+  const double a = machine.slots[ins.a].f, b = machine.slots[ins.b].f, c = machine.slots[ins.c].f;
+  const double ea = machine.errors[ins.a], eb = machine.errors[ins.b];
+  put(machine, ins, a * b + c, std::fabs(a) * eb + std::fabs(b) * ea + ea * eb + machine.errors[ins.c]);
+  return &ins + 1;
+}
+
+}  // namespace
+
+Ins::Run run_of_binary_with_error(BinaryOp op, Dtype dtype) {
+  return is_float(dtype) ? float_runs[static_cast<std::size_t>(op)] : integer_runs[static_cast<std::size_t>(op)];
+}
+
+Ins::Run run_of_function_with_error(std::string_view function, std::size_t arity) {
+  if (function.starts_with("fma")) return run_fma_with_error;
+  if (function.starts_with("sin") || function.starts_with("cos"))
+    if (!function.starts_with("sinh") && !function.starts_with("cosh")) return run_bounded_slope;
+  if (arity == 1) return run_monotone;
+  return arity == 2 ? run_separate<2> : run_separate<3>;
+}
+
+const Ins* run_copy_with_error(const Ins& ins, Machine& machine) {
+  machine.slots[ins.dst] = machine.slots[ins.a];
+  machine.errors[ins.dst] = machine.errors[ins.a];
+  return &ins + 1;
+}
+const Ins* run_copy_error(const Ins& ins, Machine& machine) {
+  machine.errors[ins.dst] = machine.errors[ins.a];
+  return &ins + 1;
+}
+
+const Ins* run_convert_with_error(const Ins& ins, Machine& machine) {
+  const Scalar value = machine.slots[ins.a];
+  const double error = machine.errors[ins.a];
+  const Scalar result = convert(ins.dtype, ins.from, value);
+  machine.slots[ins.dst] = result;
+  if (error == 0) {
+    machine.errors[ins.dst] = 0;
+    return &ins + 1;
+  }
+  const auto at = [&](double x) {
+    const Scalar moved = is_float(ins.from) ? real_scalar(x) : convert(ins.from, Dtype::F64, real_scalar(x));
+    return convert(Dtype::F64, ins.dtype, convert(ins.dtype, ins.from, moved)).f;
+  };
+  const double center = convert(Dtype::F64, ins.from, value).f;
+  const double rounded = convert(Dtype::F64, ins.dtype, result).f;
+  const double spread = error_of_monotone(at, center, error, rounded);
+  machine.errors[ins.dst] = ins.dtype == Dtype::Bool ? (std::fabs(center) <= error ? 1 : 0) : std::isnan(spread) ? 0 : spread;
+  return &ins + 1;
+}
+
+const Ins* run_jump_if_surely_false(const Ins& ins, Machine& machine) {
+  return machine.slots[ins.a].i == 0 && machine.errors[ins.a] == 0 ? &ins + ins.jump : &ins + 1;
+}
+const Ins* run_jump_if_surely_true(const Ins& ins, Machine& machine) {
+  return machine.slots[ins.a].i != 0 && machine.errors[ins.a] == 0 ? &ins + ins.jump : &ins + 1;
+}
+const Ins* run_and_with_error(const Ins& ins, Machine& machine) {
+  const bool value = machine.slots[ins.a].i != 0 && machine.slots[ins.b].i != 0;
+  const bool is_surely_false = machine.slots[ins.b].i == 0 && machine.errors[ins.b] == 0;
+  machine.errors[ins.dst] = !is_surely_false && (machine.errors[ins.a] != 0 || machine.errors[ins.b] != 0) ? 1 : 0;
+  machine.slots[ins.dst] = integer_scalar(value);
+  return &ins + 1;
+}
+const Ins* run_or_with_error(const Ins& ins, Machine& machine) {
+  const bool value = machine.slots[ins.a].i != 0 || machine.slots[ins.b].i != 0;
+  const bool is_surely_true = machine.slots[ins.b].i != 0 && machine.errors[ins.b] == 0;
+  machine.errors[ins.dst] = !is_surely_true && (machine.errors[ins.a] != 0 || machine.errors[ins.b] != 0) ? 1 : 0;
+  machine.slots[ins.dst] = integer_scalar(value);
+  return &ins + 1;
+}
+
+const Ins* run_merge(const Ins& ins, Machine& machine) {
+  const bool condition = machine.slots[ins.a].i != 0;
+  const Slot taken = condition ? ins.b : ins.c;
+  const Slot other = condition ? ins.c : ins.b;
+  double error = machine.errors[taken];
+  if (machine.errors[ins.a] != 0) {
+    const Scalar x = machine.slots[taken], y = machine.slots[other];
+    const double distance = is_float(ins.dtype) ? std::fabs(x.f - y.f) : std::fabs(static_cast<double>(x.i) - static_cast<double>(y.i));
+    // A branch that could not be evaluated (an access outside) is no alternative.
+    if (std::isfinite(distance) && std::isfinite(machine.errors[other])) error = std::max(error, distance + machine.errors[other]);
+  }
+  machine.errors[ins.dst] = error;
+  machine.slots[ins.dst] = machine.slots[taken];
+  return &ins + 1;
+}
+
+}  // namespace tilewright
