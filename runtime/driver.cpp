@@ -221,7 +221,10 @@ DeviceMemory& DeviceMemory::operator=(DeviceMemory&& other) noexcept {
 }
 
 void copy_to_device(DevicePointer target, const void* source, std::size_t bytes) {
-  if (bytes > 0) driver().check(driver().copy_in(target, source, bytes), fmt::format("cuMemcpyHtoD of {} bytes", bytes));
+  if (bytes == 0) return;
+  driver().check(driver().copy_in(target, source, bytes), fmt::format("cuMemcpyHtoD of {} bytes", bytes));
+  // The call may return while the last part is still on its way, and our own streams do not wait for the default one.
+  driver().check(driver().stream_wait(nullptr), "cuStreamSynchronize");
 }
 
 void copy_to_host(void* target, DevicePointer source, std::size_t bytes) {

@@ -1,6 +1,5 @@
 __device__ __forceinline__ int ceildiv(int a, int b) {
-  if (b == 0) return 0;
-  if (b == (int)-1 && (int)-1 < 0) return (int)(0 - (unsigned long long)a);
+  if (b == 0 || b == -1) return b == 0 ? 0 : -a;
   return a / b + (a % b != 0 && (a < 0) == (b < 0));
 }
 
