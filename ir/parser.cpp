@@ -142,6 +142,7 @@ Plan Parser::run() {
       if (peek().kind == Token::Kind::String) plan.schedule = take().text;
       if (eat("for")) plan.arch = need_name("an architecture");
       need("{", "in front of the plan's items");
+      declare_scalars();
       for (skip_separators(); !at("}") && peek().kind != Token::Kind::End; skip_separators()) {
         try {
           plan_item(plan);
@@ -159,6 +160,19 @@ Plan Parser::run() {
   }
   if (!faults_.empty()) throw UserError(faults_);
   return plan;
+}
+
+// Shapes may use scalar parameters that stand further down.
+void Parser::declare_scalars() {
+  for (std::size_t n = position_; n + 4 < tokens_.size(); ++n) {
+    const std::string& word = tokens_[n].text;
+    const Token& before = tokens_[n - 1];
+    if (word == "kernel") return;
+    if ((word != "in" && word != "inout" && word != "out") || tokens_[n].kind != Token::Kind::Name) continue;
+    if (before.kind != Token::Kind::Newline && before.text != ";" && before.text != "{") continue;
+    const std::optional<Dtype> type = dtype_by_name(tokens_[n + 3].text);
+    if (type && tokens_[n + 2].text == ":" && tokens_[n + 4].text != "[") declare_buffer(tokens_[n + 1].text, *type, true);
+  }
 }
 
 void Parser::plan_item(Plan& plan) {

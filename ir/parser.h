@@ -103,6 +103,7 @@ class Parser {
   Dtype dtype(std::string_view where);
 
   // ---- Plans (parser.cpp)
+  void declare_scalars();
   void plan_item(Plan& plan);
   void dims(Plan& plan);
   void facts(Plan& plan);
