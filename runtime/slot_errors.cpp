@@ -1,6 +1,6 @@
 // Bounds of errors, carried through each operation: |result - true result| <= what the operands' errors do to it, plus
 // the operation's own rounding.
-#include "runtime/program_errors.h"
+#include "runtime/slot_errors.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // The compiler from expressions to the flat program, and the instructions without errors.
-#include "runtime/program.h"
+#include "runtime/slot_program.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "ir/diagnostic.h"
 #include "ir/operators.h"
-#include "runtime/program_errors.h"
+#include "runtime/slot_errors.h"
 
 namespace tilewright {
 
@@ -93,12 +93,12 @@ bool is_same_in_slots(Dtype to, Dtype from) {
 
 }  // namespace
 
-Slot ProgramBuilder::new_slot() {
+Slot SlotCompiler::new_slot() {
   initial_slots_.emplace_back();
   return static_cast<Slot>(initial_slots_.size() - 1);
 }
 
-Slot ProgramBuilder::constant_slot(Scalar value) {
+Slot SlotCompiler::constant_slot(Scalar value) {
   const auto [entry, is_new] = constants_.try_emplace(value.i, 0);
   if (is_new) {
     entry->second = new_slot();
@@ -107,19 +107,27 @@ Slot ProgramBuilder::constant_slot(Scalar value) {
   return entry->second;
 }
 
-std::size_t ProgramBuilder::emit(Ins ins) {
+std::size_t SlotCompiler::emit(Ins ins) {
   code_.push_back(ins);
   return code_.size() - 1;
 }
 
-void ProgramBuilder::emit_copy(Slot dst, Slot src) {
+void SlotCompiler::emit_copy(Slot dst, Slot src) {
   emit({.run = follows_errors_ ? run_copy_with_error : run_copy, .dst = dst, .a = src});
 }
-std::size_t ProgramBuilder::emit_jump() { return emit({.run = run_jump}); }
-std::size_t ProgramBuilder::emit_jump_if_false(Slot condition) { return emit({.run = run_jump_if_false, .a = condition}); }
-std::size_t ProgramBuilder::emit_jump_if_true(Slot condition) { return emit({.run = run_jump_if_true, .a = condition}); }
 
-void ProgramBuilder::emit_loop(Slot variable, Slot lo, Slot hi, Slot step, const std::function<void()>& body) {
+void SlotCompiler::emit_binary(BinaryOp op, Dtype dtype, Slot dst, Slot a, Slot b, double unit) {
+  Ins ins{.run = binary_runs[static_cast<std::size_t>(op) * dtype_count + static_cast<std::size_t>(dtype)],
+          .dst = dst, .a = a, .b = b, .dtype = dtype, .unit = unit};
+  if (follows_errors_ && dtype != Dtype::Index) ins.run = run_of_binary_with_error(op, dtype);
+  emit(ins);
+}
+
+std::size_t SlotCompiler::emit_jump() { return emit({.run = run_jump}); }
+std::size_t SlotCompiler::emit_jump_if_false(Slot condition) { return emit({.run = run_jump_if_false, .a = condition}); }
+std::size_t SlotCompiler::emit_jump_if_true(Slot condition) { return emit({.run = run_jump_if_true, .a = condition}); }
+
+void SlotCompiler::emit_loop(Slot variable, Slot lo, Slot hi, Slot step, const std::function<void()>& body) {
   enter_scope();
   const std::size_t begin = emit({.run = run_loop_begin, .dst = variable, .a = lo, .b = hi});
   body();
@@ -129,16 +137,16 @@ void ProgramBuilder::emit_loop(Slot variable, Slot lo, Slot hi, Slot step, const
   leave_scope();
 }
 
-void ProgramBuilder::forget_all() {
+void SlotCompiler::forget_all() {
   for (auto& scope : known_) scope.clear();
 }
 
-Program ProgramBuilder::finish() {
+SlotProgram SlotCompiler::finish() {
   emit({.run = run_stop});
   return {std::move(code_), std::move(initial_slots_)};
 }
 
-Slot ProgramBuilder::compile(const Expr& expr) {
+Slot SlotCompiler::compile(const Expr& expr) {
   if (const Const* value = as<Const>(expr)) return constant_slot(integer_scalar(value->bits));
   if (const Var* name = as<Var>(expr)) return variable(name->name, expr);
   for (const auto& scope : known_)
@@ -148,7 +156,7 @@ Slot ProgramBuilder::compile(const Expr& expr) {
   return slot;
 }
 
-Slot ProgramBuilder::compile_node(const Expr& expr) {
+Slot SlotCompiler::compile_node(const Expr& expr) {
   return match(
       expr, [&](const Const& node) { return constant_slot(integer_scalar(node.bits)); },
       [&](const Var& node) { return variable(node.name, expr); },
@@ -171,21 +179,18 @@ Slot ProgramBuilder::compile_node(const Expr& expr) {
       [&](const Load& node) { return load(node, expr); }, [&](const Reduce& node) { return reduce(node, expr); });
 }
 
-Slot ProgramBuilder::compile_binary(const Binary& node, const Expr& expr) {
+Slot SlotCompiler::compile_binary(const Binary& node, const Expr& expr) {
   if (node.op == BinaryOp::And || node.op == BinaryOp::Or) return compile_logical(node);
   const Slot lhs = compile(node.lhs);
   const Slot rhs = compile(node.rhs);
   const Slot dst = new_slot();
   const Dtype dtype = computed_dtype(node.lhs->dtype);
-  Ins ins{.run = binary_runs[static_cast<std::size_t>(node.op) * dtype_count + static_cast<std::size_t>(dtype)],
-          .dst = dst, .a = lhs, .b = rhs, .dtype = dtype, .unit = unit_of_operation(expr->dtype)};
-  if (follows_errors_ && node.lhs->dtype != Dtype::Index) ins.run = run_of_binary_with_error(node.op, dtype);
-  emit(ins);
+  emit_binary(node.op, dtype, dst, lhs, rhs, unit_of_operation(expr->dtype));
   return dst;
 }
 
 // The right side has code of its own only where the left side does not decide.
-Slot ProgramBuilder::compile_logical(const Binary& node) {
+Slot SlotCompiler::compile_logical(const Binary& node) {
   const Slot lhs = compile(node.lhs);
   const Slot dst = new_slot();
   emit_copy(dst, lhs);
@@ -205,7 +210,7 @@ Slot ProgramBuilder::compile_logical(const Binary& node) {
   return dst;
 }
 
-Slot ProgramBuilder::compile_select(const Select& node) {
+Slot SlotCompiler::compile_select(const Select& node) {
   const Slot condition = compile(node.condition);
   const Slot dst = new_slot();
   if (!follows_errors_) {
@@ -237,7 +242,7 @@ Slot ProgramBuilder::compile_select(const Select& node) {
   return dst;
 }
 
-Slot ProgramBuilder::compile_cast(const Cast& node, const Expr& expr) {
+Slot SlotCompiler::compile_cast(const Cast& node, const Expr& expr) {
   const Slot operand = compile(node.operand);
   const Dtype from = computed_dtype(node.operand->dtype);
   Dtype to = expr->dtype;
@@ -249,7 +254,7 @@ Slot ProgramBuilder::compile_cast(const Cast& node, const Expr& expr) {
   return dst;
 }
 
-Slot ProgramBuilder::compile_call(const Call& node, const Expr& expr) {
+Slot SlotCompiler::compile_call(const Call& node, const Expr& expr) {
   const ScalarFunction function = find_scalar_function(node.function);
   if (function == nullptr || node.arguments.empty() || node.arguments.size() > 3) return special_call(node, expr);
   Slot arguments[3] = {0, 0, 0};

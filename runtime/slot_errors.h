@@ -1,7 +1,7 @@
 // The instructions that carry a bound of the error beside each value.
 #pragma once
 
-#include "runtime/program.h"
+#include "runtime/slot_program.h"
 
 namespace tilewright {
 

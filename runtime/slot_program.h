@@ -38,12 +38,12 @@ struct Ins {
   const void* object = nullptr;
 };
 
-struct Program {
+struct SlotProgram {
   std::vector<Ins> code;             // ends with an instruction that returns null
   std::vector<Scalar> initial_slots; // constants in place
 };
 
-inline void run(const Program& program, Machine& machine) {
+inline void run(const SlotProgram& program, Machine& machine) {
   for (const Ins* next = program.code.data(); next != nullptr;) next = next->run(*next, machine);
 }
 
@@ -51,16 +51,16 @@ inline void run(const Program& program, Machine& machine) {
 // Unrounded: in f64 throughout.
 enum class FloatMode : std::uint8_t { Typed, Real, Unrounded };
 
-class ProgramBuilder {
+class SlotCompiler {
  public:
-  ProgramBuilder(FloatMode mode, bool follows_errors) : mode_(mode), follows_errors_(follows_errors) {}
-  virtual ~ProgramBuilder() = default;
-  ProgramBuilder(const ProgramBuilder&) = delete;
-  ProgramBuilder& operator=(const ProgramBuilder&) = delete;
+  SlotCompiler(FloatMode mode, bool follows_errors) : mode_(mode), follows_errors_(follows_errors) {}
+  virtual ~SlotCompiler() = default;
+  SlotCompiler(const SlotCompiler&) = delete;
+  SlotCompiler& operator=(const SlotCompiler&) = delete;
 
   // The slot that holds the value behind the code emitted so far.
   Slot compile(const Expr& expr);
-  Program finish();
+  SlotProgram finish();
 
  protected:
   // Provided by users. A variable has a slot of its own; a load emits its code.
@@ -80,6 +80,8 @@ class ProgramBuilder {
   }
   Ins& at(std::size_t position) { return code_[position]; }
   void emit_copy(Slot dst, Slot src);
+  // dst = a op b of operands of `dtype`; `unit` is the relative rounding error.
+  void emit_binary(BinaryOp op, Dtype dtype, Slot dst, Slot a, Slot b, double unit);
   std::size_t emit_jump();
   std::size_t emit_jump_if_false(Slot condition);
   std::size_t emit_jump_if_true(Slot condition);
