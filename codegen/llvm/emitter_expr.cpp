@@ -46,10 +46,10 @@ bool Emitter::is_dangerous(const Expr& expr) const {
   bool found = false;
   walk(expr, [&](const Expr& node) {
     if (const Load* access = as<Load>(node)) {
-      const Storage& place = storage_of(access->access.buffer);
-      found = found || (place.value == nullptr && !place.is_private) || access->access.rule.kind != Rule::Kind::None;
+      const Storage& storage = storage_of(access->access.buffer);
+      const bool is_safe = storage.value != nullptr || (storage.is_private && access->access.index.empty());
+      found = found || !is_safe;
     }
-    // An index into a thread's own array may be out of range too, but then the condition around it decides a value only.
     if (const Call* call = as<Call>(node)) found = found || call->function == "within" || find_instruction(call->function) != nullptr;
     return !found;
   });
