@@ -20,7 +20,7 @@ constexpr std::optional<Dtype> statement = std::nullopt;
 constexpr std::optional<Dtype> of_operands = Dtype::Index;
 
 // Name, least and most operands, result, effect, convergence, PTX, meaning. In PTX a shared place is its 32-bit address.
-constexpr std::array<InstrInfo, 49> table = {{
+constexpr std::array<InstrInfo, 50> table = {{
     {"barrier.block", 0, 0, statement, orders, cta, "barrier.sync 0;", "all threads of the block wait for each other; memory before is seen behind"},
     {"barrier.named", 2, 2, statement, orders, warp, "barrier.sync %0, %1;", "barrier number %0 for %1 threads"},
     {"barrier.warp", 0, 0, statement, orders, warp, "bar.warp.sync 0xffffffff;", "all lanes of the warp wait for each other"},
@@ -44,6 +44,8 @@ constexpr std::array<InstrInfo, 49> table = {{
     {"vote.all", 1, 1, Dtype::Bool, none, warp, "vote.sync.all.pred %r, %0, 0xffffffff;", "whether %0 holds in all lanes"},
     {"bf16x2", 2, 2, Dtype::U32, none, any, "cvt.rn.bf16x2.f32 %r, %1, %0;", "two f32 rounded to bf16, %0 in the low half"},
     {"f16x2", 2, 2, Dtype::U32, none, any, "cvt.rn.f16x2.f32 %r, %1, %0;", "two f32 rounded to f16, %0 in the low half"},
+
+    {"error.report", 2, 2, statement, writes, any, "", "keeps site %0 and the index or bound %1 in the error word of the call, where no offender is there yet"},
 
     {"cp.async", 3, 3, statement, both, any, "cp.async.ca.shared.global [%0], [%1], %2;", "starts a copy of %2 bytes (4, 8, 16) from global %1 to shared %0"},
     {"cp.async.commit", 0, 0, statement, none, any, "cp.async.commit_group;", "closes the group of copies started so far"},
