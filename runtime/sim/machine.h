@@ -1,0 +1,240 @@
+// The machine that the simulator models: warps of 32 lanes with a file of cells, blocks with shared memory, and the flat
+// instruction list of a kernel.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/expr.h"
+#include "ir/plan.h"
+#include "ir/scalar.h"
+
+namespace tilewright {
+
+constexpr int lane_count = 32;
+using LaneMask = std::uint32_t;  // bit l: lane l
+constexpr LaneMask every_lane = 0xffffffffu;
+
+// Byte offset in a warp's file of cells. A cell holds one value a lane, or one for the warp where the value is uniform:
+// f32 and narrower floats as float, f64 as double, integers sign- or zero-extended to 64 bits. A bool is always one
+// LaneMask, all ones or none where it is uniform.
+using Cell = std::uint32_t;
+
+struct Operand {
+  Cell cell = 0;
+  Dtype dtype = Dtype::Index;
+  bool is_uniform = false;
+};
+
+struct Warp;
+
+// One step of a warp. `run` gives the step to go on with. Uniform operands are flagged by bit: 1 a, 2 b, 4 c, 8 dst.
+struct WarpOp {
+  using Run = const WarpOp* (*)(const WarpOp& op, Warp& warp);
+  Run run = nullptr;
+  Cell dst = 0;
+  Cell a = 0;
+  Cell b = 0;
+  Cell c = 0;
+  std::int32_t jump = 0;  // distance to the target in steps
+  std::uint32_t statement = 0;
+  std::uint8_t uniform = 0;
+  std::uint8_t code = 0;  // an operator, a width
+  Dtype dtype = Dtype::Index;
+  Dtype from = Dtype::Index;  // of a conversion
+  const void* object = nullptr;
+};
+
+enum class WarpState : std::uint8_t { Ready, Waiting, Done };
+
+struct SimBlock;
+
+struct Warp {
+  std::byte* cells = nullptr;
+  LaneMask mask = 0;  // lanes that execute; never empty but inside a step
+  LaneMask all = 0;   // lanes that exist
+  WarpState state = WarpState::Ready;
+  const WarpOp* next = nullptr;
+  SimBlock* block = nullptr;
+  int index = 0;           // in the block
+  int barrier = 0;         // Waiting: which
+  int barrier_threads = 0; // Waiting: how many it is for
+};
+
+class FaultLog;
+struct KernelProgram;
+
+constexpr int barrier_count = 16;
+
+// What the steps of one SM share.
+struct SimCore {
+  FaultLog* faults = nullptr;
+  bool has_error = false;
+  std::int64_t error_site = 0;
+  std::int64_t error_value = 0;
+  std::uint64_t random = 1;  // state of next_random
+
+  std::uint64_t next_random() {  // Marsaglia's xorshift64*
+    random ^= random >> 12;
+    random ^= random << 25;
+    random ^= random >> 27;
+    return random * 0x2545f4914f6cdd1dull;
+  }
+};
+
+// A resident block.
+struct SimBlock {
+  const KernelProgram* program = nullptr;
+  SimCore* core = nullptr;
+  std::array<std::int64_t, 3> position{};  // x, y, z
+  std::vector<std::byte> shared;
+  std::vector<std::uint8_t> written;  // one a byte of `shared`; empty where it is not checked
+  std::vector<Warp> warps;
+  std::vector<std::byte> cells;
+  std::array<int, barrier_count> arrived_threads{};
+  int done_warps = 0;
+};
+
+// A tensor in global memory.
+struct GlobalTensor {
+  std::string name;
+  Dtype dtype = Dtype::F32;
+  std::vector<std::int64_t> shape;
+  std::int64_t elements = 1;
+  std::byte* base = nullptr;
+  bool is_output = false;
+  bool is_constant = false;            // nothing writes it during the call
+  std::vector<std::uint8_t> written;   // one an element; empty: all have a value, or it is not checked
+};
+
+// A place in memory that a statement names.
+struct MemorySite {
+  std::string name;
+  std::string text;  // as the IR writes it
+  Dtype dtype = Dtype::F32;
+  std::int64_t elements = 0;
+  bool is_shared = false;
+  std::int64_t offset = 0;          // of a shared buffer, in bytes
+  std::byte* base = nullptr;        // of a tensor
+  std::uint8_t* written = nullptr;  // of a tensor, null where it is not checked
+  std::vector<Operand> index;       // as written, for messages
+};
+
+// A register buffer; one row of lanes an element.
+struct RegisterSite {
+  std::string name;
+  std::string text;
+  Dtype dtype = Dtype::F32;
+  Cell first = 0;
+  std::uint32_t row_bytes = 0;
+  std::int64_t elements = 1;
+  Cell written = 0;  // a LaneMask an element
+  bool is_checked = false;
+  std::vector<Operand> index;
+};
+
+// load.vN and store.vN: op.a is the memory's index, op.b the (uniform) index of the first register.
+struct VectorSite {
+  MemorySite memory;
+  RegisterSite registers;
+  int width = 1;
+};
+
+struct StatementInfo {
+  Span span;
+  std::string text;  // of an instruction: its name
+};
+
+// Where the cells of the thread's own names are.
+struct ThreadCells {
+  std::array<Cell, 3> thread{};
+  Cell linear_thread = 0;
+  Cell lane = 0;
+  Cell warp = 0;
+  std::array<Cell, 3> block{};
+  Cell cluster_rank = 0;
+};
+
+// A kernel compiled for one call: dims and addresses are constants in it.
+struct KernelProgram {
+  std::string name;
+  std::vector<WarpOp> code;        // the last step ends the warp
+  std::vector<std::byte> image;    // the first bytes of each warp's cells: constants
+  std::uint32_t cell_bytes = 0;
+  ThreadCells cells;
+  std::array<std::int64_t, 3> block{1, 1, 1};
+  std::array<std::int64_t, 3> grid{1, 1, 1};
+  int block_rank = 1;
+  int grid_rank = 1;
+  std::int64_t shared_bytes = 0;
+  bool checks = true;
+  bool is_independent = true;  // no block sees what another wrote
+  std::vector<StatementInfo> statements;
+  std::deque<MemorySite> memory_sites;
+  std::deque<RegisterSite> register_sites;
+  std::deque<VectorSite> vector_sites;
+
+  std::int64_t threads() const { return block[0] * block[1] * block[2]; }
+  std::int64_t blocks() const { return grid[0] * grid[1] * grid[2]; }
+};
+
+// ---- Lanes of cells.
+template <class T>
+T* lanes(const Warp& warp, Cell cell) {
+  return reinterpret_cast<T*>(warp.cells + cell);
+}
+inline LaneMask& mask_at(const Warp& warp, Cell cell) { return *lanes<LaneMask>(warp, cell); }
+
+inline bool is_float_cell(Dtype dtype) { return is_float(dtype) && dtype != Dtype::F64; }
+
+inline std::uint32_t bytes_of_cell(Dtype dtype, bool is_uniform) {
+  if (dtype == Dtype::Bool || is_uniform) return 8;
+  return is_float_cell(dtype) ? 4 * lane_count : 8 * lane_count;
+}
+
+template <class F>
+void each_lane(LaneMask mask, F&& f) {
+  if (mask == every_lane) {
+    for (int lane = 0; lane < lane_count; ++lane) f(lane);
+  } else {
+    for (; mask != 0; mask &= mask - 1) f(__builtin_ctz(mask));
+  }
+}
+
+// One lane through Scalar: the general way, for dtypes and operations that are not hot.
+inline Scalar read_lane(const Warp& warp, Cell cell, Dtype dtype, bool is_uniform, int lane) {
+  const int at = is_uniform ? 0 : lane;
+  if (dtype == Dtype::Bool) return integer_scalar(mask_at(warp, cell) >> lane & 1);
+  if (dtype == Dtype::F64) return real_scalar(lanes<double>(warp, cell)[at]);
+  if (is_float(dtype)) return real_scalar(static_cast<double>(lanes<float>(warp, cell)[at]));
+  return integer_scalar(lanes<std::int64_t>(warp, cell)[at]);
+}
+inline Scalar read_lane(const Warp& warp, const Operand& operand, int lane) {
+  return read_lane(warp, operand.cell, operand.dtype, operand.is_uniform, lane);
+}
+inline void write_lane(const Warp& warp, Cell cell, Dtype dtype, int lane, Scalar value) {
+  if (dtype == Dtype::Bool) {
+    LaneMask& mask = mask_at(warp, cell);
+    mask = value.i != 0 ? mask | 1u << lane : mask & ~(1u << lane);
+  } else if (dtype == Dtype::F64) {
+    lanes<double>(warp, cell)[lane] = value.f;
+  } else if (is_float(dtype)) {
+    lanes<float>(warp, cell)[lane] = static_cast<float>(value.f);
+  } else {
+    lanes<std::int64_t>(warp, cell)[lane] = value.i;
+  }
+}
+// A value for all lanes.
+inline void write_uniform(const Warp& warp, Cell cell, Dtype dtype, Scalar value) {
+  if (dtype == Dtype::Bool) mask_at(warp, cell) = value.i != 0 ? every_lane : 0;
+  else write_lane(warp, cell, dtype, 0, value);
+}
+
+inline const WarpOp* following(const WarpOp& op) { return &op + 1; }
+
+}  // namespace tilewright
