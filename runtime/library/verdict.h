@@ -1,0 +1,29 @@
+// Whether a run's results are right: against the oracle, within the bound of the definition.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/tensor.h"
+#include "runtime/tensor.h"
+
+namespace tilewright {
+
+struct Verdict {
+  double worst_ratio = 0;          // largest error / bound over all outputs; above 1 is wrong
+  std::int64_t compared = 0;
+  std::int64_t wrong = 0;
+  std::string text;                // one line where it is right; else what is wrong, in words
+  bool is_right() const { return wrong == 0; }
+};
+
+// Compares the outputs in `results` with the fn's definition evaluated on `inputs`. Outputs of more than `most_elements`
+// elements are compared on a random sample and all edge tiles of `tiles` elements an axis (the last rows and columns).
+Verdict judge(const TensorFn& fn, const Plan& plan, const std::map<std::string, HostTensor>& inputs, const std::map<std::string, std::int64_t>& dims,
+              const Arguments& results, bool worst_case = false, std::int64_t most_operations = 2'000'000'000);
+
+// The constant tile sizes of a plan by axis name of the target, for the description of a wrong box.
+std::vector<std::int64_t> tile_sizes_of(const Plan& plan);
+
+}  // namespace tilewright
