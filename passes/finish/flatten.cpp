@@ -40,6 +40,11 @@ bool has_slots(const Buffer& buffer) {
 }
 
 namespace {
+// One element a thread: a scalar.
+bool is_single_register(const Buffer& buffer) {
+  return buffer.space == Space::Register && buffer.layout && extent_of(*buffer.layout, Place::Reg) == 1;
+}
+
 std::int64_t slot_elements(const Buffer& buffer) {
   if (buffer.layout) return buffer.layout->axes[0].factors.back().stride;
   std::int64_t elements = 1;
@@ -86,6 +91,7 @@ Expr Flattener::flat_index(const Access& access) const {
 
 Access Flattener::flat(const Access& access) const {
   if (access.index.empty()) return access;
+  if (const Buffer* buffer = find(access.buffer); buffer && is_single_register(*buffer)) return Access{access.buffer, {}, access.rule, access.span};
   if (const Buffer* buffer = find(access.buffer); buffer && has_slots(*buffer)) {
     Access first = access;
     first.index[0] = integer(0);
@@ -118,6 +124,10 @@ Buffer Flattener::flat(const Buffer& buffer) const {
   Buffer result = buffer;
   result.layout.reset();
   if (buffer.axes.empty()) return result;
+  if (is_single_register(buffer)) {
+    result.axes.clear();
+    return result;
+  }
   if (has_slots(buffer)) {
     result.axes = {buffer.axes[0], BufferAxis{"", slot_elements(buffer)}};
     return result;

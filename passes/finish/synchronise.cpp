@@ -167,11 +167,12 @@ class Synchroniser {
   }
 
   bool is_uniform(const Loop& loop) const {
-    if (touches_of(loop.body).empty() && !contains_barrier(loop.body)) return false;
+    // Only a loop whose body needs barriers is looked into; any other is one statement.
+    Touches touched = touches_of(loop.body);
+    if (!conflicts(touched, touched) && !contains_barrier(loop.body)) return false;
     for (const Axis& axis : loop.axes)
       for (const Expr& bound : {axis.lo, axis.hi, axis.step})
         if (bound && is_divergent(bound)) return false;
-    // A loop of one tile statement is one statement; only a loop around several needs barriers inside.
     return loop.kind == LoopKind::Serial;
   }
 

@@ -1,0 +1,148 @@
+// dump: the program after any or every line, in every form.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "codegen/codegen.h"
+#include "ir/diagnostic.h"
+#include "runtime/compile.h"
+#include "runtime/disassemble.h"
+#include "runtime/toolkit.h"
+#include "tools/options.h"
+
+namespace tilewright {
+
+namespace {
+
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> parts;
+  std::size_t start = 0;
+  while (true) {
+    std::size_t comma = text.find(',', start);
+    parts.push_back(text.substr(start, comma == std::string::npos ? std::string::npos : comma - start));
+    if (comma == std::string::npos) return parts;
+    start = comma + 1;
+  }
+}
+
+// Which rungs `--after` names: a number, a word, a piece of the line, or all.
+std::vector<std::size_t> chosen_rungs(const std::vector<Rung>& rungs, const std::string& after) {
+  std::vector<std::size_t> result;
+  if (after.empty()) return {rungs.size() - 1};
+  bool number = after.find_first_not_of("0123456789") == std::string::npos;
+  for (std::size_t n = 0; n < rungs.size(); ++n) {
+    bool fits = after == "all" || (number && std::to_string(n) == after) || (!number && (rungs[n].line.find(after) != std::string::npos || (n == 0 && after == "lowered")));
+    if (fits) result.push_back(n);
+  }
+  if (!result.empty()) return result;
+  std::string known;
+  for (std::size_t n = 0; n < rungs.size(); ++n) known += fmt::format("{}{}: {}", n ? ", " : "", n, n ? rungs[n].line : "lowered");
+  throw UserError({}, fmt::format("no line is `{}`", after), "the rungs are " + known);
+}
+
+// Line by line: what is in both, in order (longest common subsequence), and what is in one only.
+std::string difference(const std::string& before, const std::string& after) {
+  auto lines_of = [](const std::string& text) {
+    std::vector<std::string> lines;
+    std::size_t start = 0;
+    for (std::size_t end = text.find('\n'); end != std::string::npos; start = end + 1, end = text.find('\n', start)) lines.push_back(text.substr(start, end - start));
+    return lines;
+  };
+  std::vector<std::string> a = lines_of(before);
+  std::vector<std::string> b = lines_of(after);
+  std::vector<std::vector<std::size_t>> common(a.size() + 1, std::vector<std::size_t>(b.size() + 1, 0));
+  for (std::size_t i = a.size(); i-- > 0;)
+    for (std::size_t j = b.size(); j-- > 0;) common[i][j] = a[i] == b[j] ? common[i + 1][j + 1] + 1 : std::max(common[i + 1][j], common[i][j + 1]);
+  std::string out;
+  for (std::size_t i = 0, j = 0; i < a.size() || j < b.size();) {
+    if (i < a.size() && j < b.size() && a[i] == b[j]) out += "  " + a[i] + "\n", ++i, ++j;
+    else if (j < b.size() && (i == a.size() || common[i][j + 1] > common[i + 1][j])) out += "+ " + b[j++] + "\n";
+    else out += "- " + a[i++] + "\n";
+  }
+  return out;
+}
+
+class Dump {
+ public:
+  Dump(const Options& options, PreparedCall call) : options_(options), call_(std::move(call)), forms_(split_list(options.emit)) {
+    const std::set<std::string> known = {"tensor", "ir", "thread", "cuda", "llvm", "ptx", "sass"};
+    for (const std::string& form : forms_)
+      if (!known.count(form)) throw UserError({}, fmt::format("unknown form `{}`", form), "known are tensor, ir, thread, cuda, llvm, ptx, sass");
+    compile_.backend = options.backend == "llvm" ? Backend::Llvm : Backend::Nvrtc;
+    compile_.arch = call_.settings.execution.arch;
+    compile_.use_cache = !options.no_cache;
+  }
+
+  void run() {
+    if (!options_.folder.empty()) {
+      std::error_code failure;
+      std::filesystem::create_directories(options_.folder, failure);
+      if (failure) throw UserError({}, fmt::format("cannot make the folder `{}`: {}", options_.folder, failure.message()));
+    }
+    for (std::size_t n : chosen_rungs(call_.rungs, options_.after)) rung(n);
+  }
+
+ private:
+  bool wants(const char* form) const { return std::find(forms_.begin(), forms_.end(), form) != forms_.end(); }
+
+  void rung(std::size_t n) {
+    const Rung& rung = call_.rungs[n];
+    if (options_.folder.empty()) std::cout << fmt::format("// {} {}\n", n, n ? rung.line : "lowered");
+    if (wants("tensor") && n == 0) put(n, ".tensor.tw", print(*call_.fn));
+    if (wants("ir")) {
+      if (options_.diff && n > 0) put(n, ".diff", difference(print(call_.rungs[n - 1].plan), print(rung.plan)));
+      else put(n, ".ir", print(rung.plan));
+    }
+    bool needs_threads = wants("thread") || wants("cuda") || wants("llvm") || wants("ptx") || wants("sass");
+    if (!needs_threads && options_.folder.empty()) return;
+    Plan finished = finish(rung.plan, target_for(compile_.arch));
+    if (wants("thread") || (wants("ir") && !options_.folder.empty())) put(n, ".thread.ir", print(finished));
+    std::vector<std::string> cuda, llvm, ptx, sass;
+    for (const Kernel* kernel : kernels_of(finished)) {
+      if (wants("cuda")) cuda.push_back(print_cuda(finished, *kernel).text);
+      if (wants("llvm")) llvm.push_back(print_llvm(finished, *kernel, compile_.arch, find_tool(Tool::Libdevice).value_or("").string()));
+      if (wants("ptx")) ptx.push_back(ptx_of(finished, *kernel, compile_));
+      if (wants("sass")) sass.push_back(disassemble(compile_kernel(finished, *kernel, compile_).cubin));
+    }
+    put_kernels(n, ".cu", cuda);
+    put_kernels(n, ".ll", llvm);
+    put_kernels(n, ".ptx", ptx);
+    put_kernels(n, ".sass", sass);
+  }
+
+  void put_kernels(std::size_t n, const std::string& ending, const std::vector<std::string>& texts) {
+    for (std::size_t k = 0; k < texts.size(); ++k)
+      put(n, texts.size() > 1 ? fmt::format(".{}{}", kernels_of(call_.rungs[n].plan)[k]->name, ending) : ending, texts[k]);
+  }
+
+  void put(std::size_t n, const std::string& ending, const std::string& text) {
+    if (options_.folder.empty()) {
+      std::cout << text << (text.empty() || text.back() == '\n' ? "" : "\n");
+      return;
+    }
+    std::string path = (std::filesystem::path(options_.folder) / (rung_file_name(call_.rungs, n) + ending)).string();
+    write_file_atomically(path, text);
+    std::cout << path << "\n";
+  }
+
+  const Options& options_;
+  PreparedCall call_;
+  std::vector<std::string> forms_;
+  CompileOptions compile_;
+};
+
+}  // namespace
+
+ExitCode dump_verb(const Options& given) {
+  Options options = given;
+  if (options.device == "auto") options.device = "cpu";  // nothing is launched
+  LoadedProgram loaded = load(options);
+  if (options.arch.empty()) options.arch = choose_arch("");
+  Dump(options, prepare(options, loaded.program)).run();
+  return ExitCode::Success;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,71 @@
+// ladder, compare and bench: rungs and rivals of one job in one table.
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "tools/measure.h"
+
+namespace tilewright {
+
+namespace {
+
+ExitCode show(const Options& options, const Measurement& measurement) {
+  if (options.json) std::cout << json_of(measurement) << "\n";
+  else std::cout << table_of(measurement);
+  for (const MeasuredRow& row : measurement.rows)
+    if (row.is_wrong) return ExitCode::WrongResult;
+  return ExitCode::Success;
+}
+
+MeasureRequest request_of(const Options& options) {
+  MeasureRequest request;
+  request.timing.rounds = options.rounds;
+  request.timing.once = options.once;
+  return request;
+}
+
+}  // namespace
+
+ExitCode ladder_verb(const Options& options) {
+  LoadedProgram loaded = load(options);
+  MeasureRequest request = request_of(options);
+  request.backends = {options.backend == "llvm" ? Backend::Llvm : Backend::Nvrtc};
+  request.hand = true;
+  request.library = true;
+  return show(options, measure(options, loaded, request));
+}
+
+ExitCode compare_verb(const Options& options) {
+  LoadedProgram loaded = load(options);
+  MeasureRequest request = request_of(options);
+  request.every_rung = false;
+  request.backends = {Backend::Nvrtc, Backend::Llvm};
+  request.hand = true;
+  request.hand_file = options.hand_file;
+  request.library = true;
+  return show(options, measure(options, loaded, request));
+}
+
+ExitCode bench_verb(const Options& options) {
+  LoadedProgram loaded = load(options);
+  MeasureRequest request = request_of(options);
+  request.every_rung = false;
+  request.backends = {Backend::Nvrtc, Backend::Llvm};
+  request.library = true;
+  ExitCode code = ExitCode::Success;
+  bool any = false;
+  for (const BenchItem& bench : loaded.program.benches) {
+    if (!options.bench.empty() && bench.name != options.bench) continue;
+    any = true;
+    Options one = options;
+    one.bench = bench.name;
+    one.fn = bench.fn;
+    Measurement measurement = measure(one, loaded, request);
+    if (ExitCode result = show(options, measurement); result != ExitCode::Success) code = result;
+    if (!options.json) std::cout << "\n";
+  }
+  if (!any) throw UserError({}, options.bench.empty() ? "the program has no bench" : fmt::format("there is no bench \"{}\"", options.bench), "write `bench \"name\" = fn(M = 4096)`");
+  return code;
+}
+
+}  // namespace tilewright

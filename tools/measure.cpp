@@ -1,0 +1,263 @@
+// Candidates for one job, compiled, checked and timed side by side.
+#include "tools/measure.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "ir/diagnostic.h"
+#include "passes/affine.h"
+#include "runtime/cublas.h"
+#include "runtime/disassemble.h"
+#include "runtime/hand.h"
+#include "runtime/library/hands.h"
+
+namespace tilewright {
+
+const BenchItem* choose_bench(const Program& program, const TensorFn& fn, const std::string& name) {
+  std::string known;
+  const BenchItem* first = nullptr;
+  for (const BenchItem& bench : program.benches) {
+    if (bench.fn != fn.name) continue;
+    if (bench.name == name) return &bench;
+    if (!first) first = &bench;
+    known += (known.empty() ? "" : ", ") + bench.name;
+  }
+  if (!name.empty()) throw UserError({}, fmt::format("there is no bench \"{}\"", name), known.empty() ? fmt::format("`{}` has none", fn.name) : "there are " + known);
+  return first;
+}
+
+Settings bench_settings(const Options& options, const Program& program, const TensorFn& fn, const BenchItem** bench) {
+  Settings settings = settings_of(options, program, fn);
+  *bench = nullptr;
+  bool sizes_given = !options.inputs.empty();
+  for (const auto& [name, value] : settings.inputs.values) sizes_given |= std::find(fn.dims.begin(), fn.dims.end(), name) != fn.dims.end();
+  if (sizes_given && options.bench.empty()) return settings;
+  *bench = choose_bench(program, fn, options.bench);
+  if (*bench)
+    for (const auto& [name, value] : (*bench)->sizes) settings.inputs.values.emplace(name, std::to_string(value));
+  return settings;
+}
+
+DimMap small_dims(const TensorFn& fn, const std::vector<Fact>& facts, std::int64_t about) {
+  Divisors divisors = divisors_of(facts);
+  std::int64_t aligned = 1;
+  for (const Fact& fact : facts)
+    if (fact.kind == Fact::Kind::Aligned) aligned = fact.alignment;
+  DimMap dims;
+  for (const std::string& dim : fn.dims) {
+    std::int64_t multiple = divisors.count(dim) ? divisors.at(dim) : 1;
+    for (const Param& param : fn.params)  // rows of tensors of two or more axes start on the alignment
+      if (param.shape.size() > 1 && uses_var(param.shape.back(), dim)) multiple = std::lcm(multiple, std::max<std::int64_t>(1, aligned / bytes_of(param.dtype)));
+    dims[dim] = (about + multiple - 1) / multiple * multiple;
+    about += 5;  // no two alike, where they need not be
+  }
+  return dims;
+}
+
+namespace {
+
+// One thing to be timed, and what it was made from.
+struct Entry {
+  MeasuredRow row;
+  std::optional<CompiledPlan> plan;
+  std::optional<CompiledHand> hand;
+  const Rung* rung = nullptr;
+  std::unique_ptr<Candidate> candidate;
+};
+
+std::string code_of(const CompiledPlan& compiled) {
+  std::string code;
+  for (const CompiledKernel& kernel : compiled.kernels) code += instruction_bytes(kernel.cubin, kernel.source.kernel);
+  return code;
+}
+
+class Measuring {
+ public:
+  Measuring(const Options& options, const LoadedProgram& loaded, const MeasureRequest& request) : options_(options), loaded_(loaded), request_(request) {}
+
+  Measurement run() {
+    const TensorFn& fn = choose_fn(loaded_.program, options_.fn);
+    const BenchItem* bench = nullptr;
+    Settings settings = bench_settings(options_, loaded_.program, fn, &bench);
+    if (options_.device == "cpu" || options_.device == "sim" || options_.device == "interpreter")
+      throw UserError({}, fmt::format("`--device {}`: times are taken on a GPU only", options_.device), "leave --device out: without a GPU the rungs are compiled and checked on the simulator");
+    call_ = prepare_with(options_, loaded_.program, fn, settings);
+    std::vector<GpuInfo> gpus = list_gpus();
+    has_gpu_ = !gpus.empty() && call_.settings.execution.device == DeviceKind::Cuda;
+    result_.fn = fn.name;
+    result_.schedule = call_.selection.made_by_rules ? "by rules" : call_.selection.schedule;
+    result_.bench = bench ? bench->name : "";
+    result_.dims = call_.dims;
+    result_.device = has_gpu_ ? gpus[0].name : "no GPU";
+    result_.arch = call_.settings.execution.arch;
+    compile_rungs();
+    compile_hands();
+    if (has_gpu_) on_gpu();
+    else on_simulator();
+    for (Entry& entry : entries_) result_.rows.push_back(std::move(entry.row));
+    return std::move(result_);
+  }
+
+ private:
+  void compile_rungs() {
+    std::size_t first = request_.every_rung ? 0 : call_.rungs.size() - 1;
+    std::string before;
+    for (std::size_t n = first; n < call_.rungs.size(); ++n)
+      for (Backend backend : request_.backends) {
+        CompileOptions compile;
+        compile.backend = backend;
+        compile.arch = result_.arch;
+        compile.use_cache = !options_.no_cache;
+        Entry entry;
+        entry.rung = &call_.rungs[n];
+        entry.row.name = n == 0 ? "(lowered)" : call_.rungs[n].line;
+        entry.row.backend = backend == Backend::Llvm ? "llvm" : "nvrtc";
+        if (!request_.every_rung) entry.row.name = result_.schedule.empty() ? "generated" : "\"" + result_.schedule + "\"";
+        entry.plan = compile_plan(finish(call_.rungs[n].plan, target_for(result_.arch)), compile);
+        for (const CompiledKernel& kernel : entry.plan->kernels) {
+          entry.row.generate_ms += kernel.generate_ms;
+          entry.row.compile_ms += kernel.compile_ms;
+          if (!kernel.resources) continue;
+          entry.row.registers = std::max(entry.row.registers, kernel.resources->registers);
+          entry.row.spill_bytes += kernel.resources->spill_store_bytes + kernel.resources->spill_load_bytes;
+        }
+        for (const Kernel* kernel : kernels_of(entry.plan->plan)) entry.row.shared_bytes = std::max(entry.row.shared_bytes, kernel->launch.shared_bytes);
+        entry.row.kernels = static_cast<int>(entry.plan->kernels.size());
+        std::string code = code_of(*entry.plan);
+        if (request_.every_rung && request_.backends.size() == 1) {
+          entry.row.same_code = !before.empty() && code == before;
+          before = std::move(code);
+        }
+        entries_.push_back(std::move(entry));
+      }
+  }
+
+  void compile_hands() {
+    std::vector<HandProgram> hands;
+    if (!request_.hand_file.empty()) hands.push_back(hand_from_file(request_.hand_file, *call_.fn));
+    else if (request_.hand) hands = hand_programs(loaded_.program, *call_.fn, loaded_.folder, call_.dims);
+    for (HandProgram& hand : hands) {
+      Entry entry;
+      entry.row.kind = RowKind::Hand;
+      entry.row.name = hand.name;
+      entry.row.backend = "hand";
+      entry.hand = compile_hand(hand, result_.arch, !options_.no_cache);
+      entry.row.compile_ms = entry.hand->compile_ms;
+      for (const auto& [name, resources] : entry.hand->resources) {
+        entry.row.registers = std::max(entry.row.registers, resources.registers);
+        entry.row.spill_bytes += resources.spill_store_bytes + resources.spill_load_bytes;
+        entry.row.shared_bytes = std::max<std::int64_t>(entry.row.shared_bytes, resources.shared_bytes);
+      }
+      entry.row.kernels = static_cast<int>(entry.hand->resources.size());
+      if (!entry.hand->source.left_out.empty()) entry.row.note = fmt::format("left out: {}", fmt::join(entry.hand->source.left_out, "; "));
+      entries_.push_back(std::move(entry));
+    }
+  }
+
+  void judge_into(Entry& entry, const std::map<std::string, HostTensor>& inputs, const DimMap& dims, const Arguments& results, const RunReport& report) {
+    const Plan& plan = entry.rung ? entry.rung->plan : call_.rungs.back().plan;
+    if (report.error) {
+      entry.row.is_wrong = true;
+      entry.row.check = describe(plan, *report.error);
+      return;
+    }
+    if (!report.faults.empty()) {
+      entry.row.is_wrong = true;
+      entry.row.check = report.faults.front();
+      return;
+    }
+    Verdict verdict = judge(*call_.fn, plan, inputs, dims, results, false, 200'000'000);
+    entry.row.is_wrong = !verdict.is_right();
+    entry.row.check = verdict.is_right() ? fmt::format("right ({:.2f} of the bound)", verdict.worst_ratio) : verdict.text;
+  }
+
+  void on_gpu() {
+    use_gpu();
+    std::map<std::string, HostTensor> inputs = make_inputs(*call_.fn, call_.dims, call_.settings.inputs);
+    Arguments arguments = bind_arguments(signature_of(), inputs, call_.dims);
+    if (request_.check && !options_.once)
+      for (Entry& entry : entries_) {
+        Arguments results = arguments;
+        RunReport report = entry.plan ? run_on_cuda(*entry.plan, results) : run_hand_on_cuda(*entry.hand, signature_of(), results);
+        judge_into(entry, inputs, call_.dims, results, report);
+      }
+    Stream stream;
+    RotatedTensors tensors(signature_of(), arguments, stream, request_.timing.once);
+    std::vector<const Candidate*> candidates;
+    std::vector<std::size_t> owners;
+    for (std::size_t n = 0; n < entries_.size(); ++n) {
+      Entry& entry = entries_[n];
+      if (entry.row.same_code) continue;
+      if (entry.plan) entry.candidate = std::make_unique<PlanCandidate>(entry.row.name, *entry.plan, arguments, tensors, stream);
+      else entry.candidate = std::make_unique<HandCandidate>(*entry.hand, plan_for_hands_, arguments, tensors, stream);
+      candidates.push_back(entry.candidate.get());
+      owners.push_back(n);
+    }
+    if (request_.library) add_library(tensors, candidates, owners);
+    std::vector<Timing> timings = time_candidates(candidates, tensors.count(), stream, request_.timing);
+    for (std::size_t n = 0; n < timings.size(); ++n) entries_[owners[n]].row.timing = timings[n];
+    for (std::size_t n = 1; n < entries_.size(); ++n)
+      if (entries_[n].row.same_code) entries_[n].row.timing = entries_[n - 1].row.timing;
+    for (Entry& entry : entries_) entry.candidate.reset();
+  }
+
+  // cuBLAS, where the fn is a plain matrix product of two matrices.
+  void add_library(const RotatedTensors& tensors, std::vector<const Candidate*>& candidates, std::vector<std::size_t>& owners) {
+    auto product = plain_product(*call_.fn);
+    if (!product) return;
+    Entry entry;
+    entry.row.kind = RowKind::Library;
+    entry.row.name = "cuBLAS";
+    entry.row.backend = "library";
+    entry.row.check = "not checked";
+    try {
+      entry.candidate = cublas_matmul(product->dtype, evaluate(product->m), evaluate(product->n), evaluate(product->k), product->a, product->b, product->c, tensors);
+      candidates.push_back(entry.candidate.get());
+      owners.push_back(entries_.size());
+    } catch (const MachineError& error) {
+      entry.row.note = fmt::format("absent: {}", error.what());
+    }
+    entries_.push_back(std::move(entry));
+  }
+
+  std::int64_t evaluate(const Expr& expr) {
+    return evaluate_index(expr, std::vector<std::pair<std::string, std::int64_t>>(call_.dims.begin(), call_.dims.end()));
+  }
+
+  // Without a GPU each rung runs on the simulator at small sizes.
+  void on_simulator() {
+    result_.check_dims = small_dims(*call_.fn, call_.selection.when, 33);
+    std::map<std::string, HostTensor> inputs = make_inputs(*call_.fn, result_.check_dims, call_.settings.inputs);
+    Arguments arguments = bind_arguments(signature_of(), inputs, result_.check_dims);
+    for (Entry& entry : entries_) {
+      if (!request_.check) continue;
+      Arguments results = arguments;
+      RunReport report = entry.plan ? simulate(entry.plan->plan, results) : run_hand_without_gpu(*entry.hand, signature_of(), results);
+      judge_into(entry, inputs, result_.check_dims, results, report);
+    }
+  }
+
+  const Plan& signature_of() {
+    plan_for_hands_ = call_.rungs.front().plan;
+    return plan_for_hands_;
+  }
+
+  const Options& options_;
+  const LoadedProgram& loaded_;
+  const MeasureRequest& request_;
+  PreparedCall call_;
+  Measurement result_;
+  std::vector<Entry> entries_;
+  Plan plan_for_hands_;
+  bool has_gpu_ = false;
+};
+
+}  // namespace
+
+Measurement measure(const Options& options, const LoadedProgram& loaded, const MeasureRequest& request) { return Measuring(options, loaded, request).run(); }
+
+}  // namespace tilewright

@@ -1,0 +1,118 @@
+// What the verbs of the command line share: options that keep one meaning everywhere.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/library/inputs.h"
+#include "runtime/library/session.h"
+
+namespace CLI {
+class App;
+}
+
+namespace tilewright {
+
+// Exit codes, for scripts.
+enum class ExitCode : int {
+  Success = 0,
+  WrongResult = 1,    // also: an error in the program or in what was asked for
+  Usage = 2,          // options that do not parse
+  Machine = 3,        // a tool, a GPU or memory is missing
+  Internal = 4,       // our fault
+};
+
+struct Options {
+  std::string file;
+  std::string expression;  // -e: the program itself
+  std::string fn;
+  std::string schedule;
+  std::vector<std::string> then;
+  std::vector<std::string> sets;
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  std::vector<std::string> prints;
+  std::string device = "auto";
+  std::string backend = "nvrtc";
+  std::string arch;
+  std::uint64_t seed = 1;
+  int threads = 0;
+  bool check = false;
+  bool once = false;
+  bool timings = false;
+  bool json = false;
+  bool no_cache = false;
+  // dump
+  std::string after;
+  std::string emit = "ir";
+  std::string folder;
+  bool diff = false;
+  // compare, ladder, bench
+  std::string hand_file;
+  std::string bench;
+  int rounds = 5;
+  std::string bound = "root";
+  std::string peers;
+  // help
+  std::string topic;
+};
+
+// Keeps the texts, so that errors can show their lines.
+void remember_sources(const std::vector<SourceFile>& sources);
+
+// The program of a command, with its text for diagnostics.
+struct LoadedProgram {
+  std::vector<SourceFile> sources;
+  Program program;
+  std::string folder;  // where the file lies: hand files are relative to it
+};
+// Parses the file or -e. On a fault prints the diagnostics itself and throws UserError.
+LoadedProgram load(const Options& options);
+
+// `.ir` files hold a plan instead of a program.
+bool is_plan_file(const Options& options);
+
+struct Settings {
+  InputRequest inputs;       // sizes, scalars, files, seed
+  SelectionRequest schedule; // parameters of the schedule are what no size or scalar is called
+  ExecutionRequest execution;
+};
+// Splits `--set` into sizes, scalars and schedule parameters.
+Settings settings_of(const Options& options, const Program& program, const TensorFn& fn);
+ExecutionRequest execution_of(const Options& options);
+
+// A whole call, ready to run.
+struct PreparedCall {
+  const TensorFn* fn = nullptr;
+  Settings settings;
+  DimMap dims;
+  Selection selection;
+  std::vector<Rung> rungs;
+};
+PreparedCall prepare(const Options& options, const Program& program);
+PreparedCall prepare_with(const Options& options, const Program& program, const TensorFn& fn, Settings settings);
+
+// Prints what a longer run is about to do, on the error stream.
+void announce(const std::string& text);
+// Product of the loop trips and elements: an estimate of the operations of one call.
+double estimated_operations(const Plan& plan, const DimMap& dims);
+
+void write_file_atomically(const std::string& path, const std::string& text);
+
+// ---- The verbs; each returns the exit code.
+ExitCode run_verb(const Options& options);
+ExitCode check_verb(const Options& options);
+ExitCode explain_verb(const Options& options);
+ExitCode help_verb(const Options& options);
+ExitCode dump_verb(const Options& options);
+ExitCode ladder_verb(const Options& options);
+ExitCode compare_verb(const Options& options);
+ExitCode bench_verb(const Options& options);
+ExitCode info_verb(const Options& options);
+ExitCode passes_verb(const Options& options);
+
+// The whole command line; what `main` calls, and tests.
+int command_line(int argc, const char* const* argv);
+
+}  // namespace tilewright

@@ -1,0 +1,161 @@
+// From options to a call: program, sizes, schedule, rungs.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <unistd.h>
+
+#include "ir/diagnostic.h"
+#include "tools/options.h"
+
+namespace tilewright {
+
+LoadedProgram load(const Options& options) {
+  LoadedProgram result;
+  if (!options.expression.empty()) {
+    if (!options.file.empty()) throw UserError({}, "both a file and -e are given; one is needed");
+    result.sources = {SourceFile{"-e", options.expression}};
+    result.folder = ".";
+    remember_sources(result.sources);
+    result.program = parse_program(options.expression, "-e");
+    return result;
+  }
+  if (options.file.empty()) throw UserError({}, "no program is given", "name a .tw file, or write the program behind -e");
+  result.folder = std::filesystem::path(options.file).parent_path().string();
+  if (result.folder.empty()) result.folder = ".";
+  try {
+    result.program = load_program(options.file, &result.sources);
+  } catch (const UserError&) {
+    remember_sources(result.sources);
+    throw;
+  }
+  remember_sources(result.sources);
+  return result;
+}
+
+bool is_plan_file(const Options& options) { return std::filesystem::path(options.file).extension() == ".ir"; }
+
+ExecutionRequest execution_of(const Options& options) {
+  ExecutionRequest execution;
+  execution.device = choose_device(options.device);
+  execution.backend = options.backend == "llvm" ? Backend::Llvm : Backend::Nvrtc;
+  execution.arch = choose_arch(options.arch);
+  execution.threads = options.threads;
+  execution.seed = options.seed;
+  execution.use_cache = !options.no_cache;
+  return execution;
+}
+
+Settings settings_of(const Options& options, const Program& program, const TensorFn& fn) {
+  Settings settings;
+  settings.execution = execution_of(options);
+  settings.inputs.inputs = options.inputs;
+  settings.inputs.seed = options.seed;
+  settings.schedule.schedule = options.schedule;
+  settings.schedule.then = options.then;
+  settings.schedule.arch = settings.execution.arch;
+  settings.schedule.arch_matters = settings.execution.device == DeviceKind::Cuda || !options.arch.empty();
+  std::vector<std::string> texts;
+  for (const std::string& set : options.sets) {
+    std::size_t start = 0;
+    while (start <= set.size()) {
+      std::size_t comma = set.find(',', start);
+      texts.push_back(set.substr(start, comma == std::string::npos ? std::string::npos : comma - start));
+      if (comma == std::string::npos) break;
+      start = comma + 1;
+    }
+  }
+  for (const std::string& text : texts) {
+    std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+      throw UserError({}, fmt::format("`--set {}` is no NAME=VALUE", text), "write --set M=64,N=32");
+    std::string name = text.substr(0, equals);
+    std::string value = text.substr(equals + 1);
+    bool is_parameter = false;
+    for (const Schedule& schedule : program.schedules)
+      for (const ScheduleParameter& parameter : schedule.parameters) is_parameter |= schedule.fn == fn.name && parameter.name == name;
+    bool is_dim = std::find(fn.dims.begin(), fn.dims.end(), name) != fn.dims.end();
+    if (is_parameter && !is_dim) {
+      char* end = nullptr;
+      long long number = std::strtoll(value.c_str(), &end, 10);
+      if (*end != '\0') throw UserError({}, fmt::format("`--set {}` is no integer", text));
+      settings.schedule.parameters[name] = number;
+    } else {
+      settings.inputs.values[name] = value;
+    }
+  }
+  return settings;
+}
+
+PreparedCall prepare_with(const Options&, const Program& program, const TensorFn& fn, Settings settings) {
+  PreparedCall call;
+  call.fn = &fn;
+  call.settings = std::move(settings);
+  call.dims = dims_of_request(fn, call.settings.inputs);
+  call.selection = select_schedule(program, fn, call.dims, call.settings.schedule);
+  call.rungs = rungs_of(fn, call.selection, call.dims, call.settings.execution.arch);
+  return call;
+}
+
+PreparedCall prepare(const Options& options, const Program& program) {
+  const TensorFn& fn = choose_fn(program, options.fn);
+  return prepare_with(options, program, fn, settings_of(options, program, fn));
+}
+
+void announce(const std::string& text) { std::cerr << text << std::endl; }
+
+double estimated_operations(const Plan& plan, const DimMap& dims) {
+  std::vector<std::pair<std::string, std::int64_t>> names(dims.begin(), dims.end());
+  auto trips = [&](const Axis& axis) {
+    try {
+      double lo = axis.lo ? static_cast<double>(evaluate_index(axis.lo, names)) : 0.0;
+      double step = axis.step ? static_cast<double>(evaluate_index(axis.step, names)) : 1.0;
+      return std::max(0.0, std::ceil((static_cast<double>(evaluate_index(axis.hi, names)) - lo) / step));
+    } catch (const UserError&) {
+      return 16.0;  // a bound that only the run knows
+    }
+  };
+  std::function<double(const Block&)> count = [&](const Block& body) {
+    double total = 0;
+    for (const Stmt& stmt : body) {
+      if (const Loop* loop = as<Loop>(stmt)) {
+        double product = 1;
+        for (const Axis& axis : loop->axes) product *= trips(axis);
+        total += product * count(loop->body);
+      } else if (const If* branch = as<If>(stmt)) {
+        total += std::max(count(branch->then_body), count(branch->else_body));
+      } else {
+        total += 1;
+      }
+    }
+    return total;
+  };
+  double total = 0;
+  for (const Kernel* kernel : kernels_of(plan)) total += count(kernel->body);
+  return total;
+}
+
+void write_file_atomically(const std::string& path, const std::string& text) {
+  std::string beside = fmt::format("{}.{}.part", path, getpid());
+  {
+    std::ofstream file(beside, std::ios::binary | std::ios::trunc);
+    if (!file) throw UserError({}, fmt::format("cannot write `{}`: {}", path, std::strerror(errno)));
+    file << text;
+    file.flush();
+    if (!file) {
+      std::remove(beside.c_str());
+      throw MachineError(fmt::format("cannot write `{}`: {}", path, std::strerror(errno)));
+    }
+  }
+  if (std::rename(beside.c_str(), path.c_str()) != 0) {
+    std::string why = std::strerror(errno);
+    std::remove(beside.c_str());
+    throw UserError({}, fmt::format("cannot write `{}`: {}", path, why));
+  }
+}
+
+}  // namespace tilewright
