@@ -311,11 +311,48 @@ class Expander {
       bool inner = std::any_of(steps.begin(), steps.end(), [&](const Axis& step) { return uses_var(condition, step.name); });
       (inner ? inner_conditions : outer_conditions).push_back(condition);
     }
+    for (Stmt& stmt : body) stmt = written_out(stmt);
     if (Expr condition = all_of(inner_conditions)) body = {make_stmt(If{condition, std::move(body), {}}, span)};
     LoopKind kind = follows || step_count <= 16 ? LoopKind::Unroll : LoopKind::Serial;
     if (!steps.empty()) body = walk_steps(steps, kind, std::move(body), span);
     if (Expr condition = all_of(outer_conditions)) body = {make_stmt(If{condition, std::move(body), {}}, span)};
     out.insert(out.end(), body.begin(), body.end());
+  }
+
+  // A short loop over a tile in shared memory is written out: its reads then have constant offsets.
+  Stmt written_out(const Stmt& stmt) const {
+    const Loop* loop = as<Loop>(stmt);
+    if (!loop || loop->kind != LoopKind::Serial || loop->axes.size() != 1) return stmt;
+    constexpr std::int64_t most_trips = 32;
+    constexpr double most_statements = 2200;
+    const Axis& axis = loop->axes[0];
+    auto trips = integer_value(axis.hi);
+    if (!trips || *trips > most_trips || (axis.lo && !is_integer_constant(axis.lo, 0)) || axis.step) return stmt;
+    bool reads_shared = false;
+    bool has_data_loop = false;
+    double statements = 0;
+    std::function<void(const Block&, double)> count = [&](const Block& body, double times) {
+      for (const Stmt& inner : body) {
+        const Loop* nested = as<Loop>(inner);
+        double product = times;
+        for (std::size_t n = 0; nested && n < nested->axes.size(); ++n) {
+          auto extent = integer_value(nested->axes[n].hi);
+          has_data_loop |= !extent;
+          product *= static_cast<double>(extent.value_or(1));
+        }
+        if (nested) count(nested->body, product);
+        else if (const If* branch = as<If>(inner)) count(branch->then_body, times), count(branch->else_body, times);
+        else statements += times;
+      }
+    };
+    count(loop->body, static_cast<double>(*trips));
+    walk_expressions(loop->body, [&](const Expr& expr) {
+      for (const Buffer& buffer : context_.buffers) reads_shared |= buffer.space == Space::Shared && uses_buffer(expr, buffer.name);
+    });
+    if (!reads_shared || has_data_loop || statements > most_statements) return stmt;
+    Loop node = *loop;
+    node.kind = LoopKind::Unroll;
+    return make_stmt(std::move(node), stmt->span);
   }
 
   // Elements of one thread are walked innermost, inside serial loops whose bounds they share.
