@@ -324,7 +324,7 @@ class Expander {
     const Loop* loop = as<Loop>(stmt);
     if (!loop || loop->kind != LoopKind::Serial || loop->axes.size() != 1) return stmt;
     constexpr std::int64_t most_trips = 32;
-    constexpr double most_statements = 2200;
+    constexpr double most_statements = 600;
     const Axis& axis = loop->axes[0];
     auto trips = integer_value(axis.hi);
     if (!trips || *trips > most_trips || (axis.lo && !is_integer_constant(axis.lo, 0)) || axis.step) return stmt;
