@@ -176,6 +176,7 @@ Expr shift(const Expr& rest, std::int64_t constant) {
   return rest + integer(constant);
 }
 
+// Gives up on nothing that it cannot join: the result always has the value of `expr`.
 Expr tidy_node(const Expr& expr) {
   const Binary* node = as<Binary>(expr);
   if (!node || expr->dtype != Dtype::Index) return expr;
@@ -187,7 +188,11 @@ Expr tidy_node(const Expr& expr) {
     return expr;
   }
   if (node->op != BinaryOp::Add && node->op != BinaryOp::Sub) return expr;
-  if (!as<Binary>(node->lhs) && !as<Binary>(node->rhs)) return expr;
+  const Binary* right = as<Binary>(node->rhs);
+  if (!as<Binary>(node->lhs) && !right) return expr;
+  // a + (b + c) is a + b + c.
+  if (node->op == BinaryOp::Add && right && (right->op == BinaryOp::Add || right->op == BinaryOp::Sub))
+    return tidy_node(binary(right->op, tidy_node(node->lhs + right->lhs), right->rhs));
   Shifted a = shifted(node->lhs);
   Shifted b = shifted(node->rhs);
   if (a.constant == 0 && b.constant == 0) return expr;
