@@ -1,0 +1,33 @@
+// The SMs: which blocks are resident and which warp runs next.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/execute.h"
+#include "runtime/sim/faults.h"
+#include "runtime/sim/machine.h"
+
+namespace tilewright {
+
+// What an SM holds, as an H200 does.
+constexpr std::int64_t shared_bytes_of_sm = 233472;
+constexpr std::int64_t shared_bytes_of_block = 232448;  // at most; 1 KB more is the system's
+constexpr std::int64_t threads_of_sm = 2048;
+constexpr std::int64_t blocks_of_sm = 32;
+
+// How many blocks of this size an SM holds at once.
+std::int64_t resident_blocks(std::int64_t threads, std::int64_t shared_bytes);
+
+struct LaunchResult {
+  bool has_error = false;
+  ErrorHit error;
+  std::int64_t steps = 0;
+};
+
+// Runs all blocks of the grid. Block b runs on SM b % sms; each SM starts its blocks in order, as many at once as fit, and
+// picks among their warps at random, for a random number of steps: between barriers nothing orders warps. The same seed gives
+// the same run. Blocks that share no memory are spread over the cores of this machine. Throws UserError where more than
+// `steps_left` steps were taken (0: no limit).
+LaunchResult launch(const KernelProgram& program, const SimulatorOptions& options, std::uint64_t seed, std::int64_t steps_left, FaultLog& faults);
+
+}  // namespace tilewright
