@@ -233,6 +233,7 @@ Access Parser::access_of(const Token& name, int* height) {
       result.index.push_back(settle(index, std::nullopt));
       if (!eat(",")) break;
     }
+    if (result.index.empty() && !at(";")) fail_here("an index");
     if (eat(";")) result.rule = rule(buffer_dtype(name.text));
     whole_arrays_ = outer;
     need("]", "behind the indices");

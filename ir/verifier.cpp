@@ -85,7 +85,11 @@ std::vector<Diagnostic> Verifier::run() {
   std::set<int> ids;
   for (const ErrorSite& site : plan_.errors) {
     if (!ids.insert(site.id).second) fault(fmt::format("access {} is listed twice in `error`", site.id));
-    if (!as<Load>(site.access)) fault(fmt::format("number {} in `error` is no access", site.id));
+    // Its indices are the program's, which are declared nowhere in the plan.
+    const Load* load = as<Load>(site.access);
+    const Symbol* tensor = load ? find_buffer(load->access.buffer) : nullptr;
+    if (!tensor || tensor->rank == 0 || tensor->rank != load->access.index.size())
+      fault(fmt::format("number {} in `error` is no access of a tensor", site.id));
   }
   if (plan_.error_name.empty() && !plan_.errors.empty()) fault("`error` has no name");
   std::set<std::string> kernels;
