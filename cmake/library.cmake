@@ -1,11 +1,25 @@
+# The standard headers that nearly every file includes, compiled once for all folders. They change the time of a build and
+# nothing else: files include what they use, which the builds without this check (the default, and clang's).
+set(TILEWRIGHT_PRECOMPILED_HEADERS
+  <algorithm> <array> <cstdint> <functional> <map> <memory> <optional> <set> <span> <string> <string_view> <utility>
+  <variant> <vector> <fmt/core.h> <fmt/format.h>)
+if(TILEWRIGHT_PRECOMPILE)
+  file(WRITE ${CMAKE_BINARY_DIR}/precompiled.cpp "// What the precompiled headers are compiled with.\n")
+  add_library(tilewright_precompiled OBJECT ${CMAKE_BINARY_DIR}/precompiled.cpp)
+  target_link_libraries(tilewright_precompiled PRIVATE tilewright_options tilewright_fmt)
+  target_precompile_headers(tilewright_precompiled PRIVATE ${TILEWRIGHT_PRECOMPILED_HEADERS})
+endif()
+
 # tilewright_library(NAME SOURCES … DEPENDS …): a folder's library. A folder without sources gives an interface
 # library, so that a headers-only folder (or one that is being emptied) still configures.
-
 function(tilewright_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   if(ARG_SOURCES)
     add_library(${name} STATIC ${ARG_SOURCES})
     target_link_libraries(${name} PUBLIC tilewright_options ${ARG_DEPENDS})
+    if(TILEWRIGHT_PRECOMPILE)
+      target_precompile_headers(${name} REUSE_FROM tilewright_precompiled)
+    endif()
   else()
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE tilewright_options ${ARG_DEPENDS})

@@ -21,7 +21,7 @@ build_preset() {
   shift
   local folder=$root/build/$preset
   # A cached compilation is not lost when the tree stands in another folder.
-  export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
+  export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
   mkdir -p "$folder"
   step "configure $preset"
   (cd "$root" && cmake --preset "$preset" >"$folder/configure.log" 2>&1) || {
