@@ -39,7 +39,8 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   return q - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
 }
 
-std::int64_t checked(bool overflow, std::int64_t value, Span span) {
+// `value` is a reference: it is read behind the call that fills it.
+std::int64_t checked(bool overflow, const std::int64_t& value, Span span) {
   if (overflow) throw UserError(span, "a size or an index leaves 64 bits");
   return value;
 }
