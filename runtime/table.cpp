@@ -1,0 +1,69 @@
+// Orders of tiles.
+#include "runtime/table.h"
+
+#include <fmt/format.h>
+
+#include "ir/diagnostic.h"
+
+namespace tilewright {
+
+namespace {
+
+// The position on the Hilbert curve through a square of 2^k: Wikipedia's d2xy ("Hilbert curve").
+std::pair<std::int64_t, std::int64_t> hilbert_position(std::int64_t side, std::int64_t distance) {
+  std::int64_t x = 0, y = 0;
+  for (std::int64_t s = 1; s < side; s *= 2) {
+    const std::int64_t rx = 1 & (distance / 2);
+    const std::int64_t ry = 1 & (distance ^ rx);
+    if (ry == 0) {
+      if (rx == 1) {
+        x = s - 1 - x;
+        y = s - 1 - y;
+      }
+      std::swap(x, y);
+    }
+    x += s * rx;
+    y += s * ry;
+    distance /= 4;
+  }
+  return {y, x};
+}
+
+}  // namespace
+
+HostTensor make_table(const Table& table, const std::vector<std::pair<std::string, std::int64_t>>& dims) {
+  const Call* call = as<Call>(table.value);
+  if (call == nullptr || call->arguments.size() != 2 || (call->function != "hilbert" && call->function != "rows"))
+    throw UserError(table.value->span, fmt::format("table `{}` has a formula that is not known; `hilbert(a, b)` and `rows(a, b)` are", table.name));
+  const std::int64_t rows = evaluate_index(call->arguments[0], dims);
+  const std::int64_t columns = evaluate_index(call->arguments[1], dims);
+  HostTensor result = make_tensor(table.dtype, shape_of(table.shape, dims));
+  if (rows < 0 || columns < 0 || result.shape != std::vector<std::int64_t>{rows * columns, 2})
+    throw UserError(table.value->span, fmt::format("table `{}` has the shape [{}], but {} by {} tiles need [{}, 2]", table.name,
+                                                   fmt::join(result.shape, ", "), rows, columns, rows * columns));
+  std::int64_t next = 0;
+  const auto put = [&](std::int64_t row, std::int64_t column) {
+    write_integer(result, next++, row);
+    write_integer(result, next++, column);
+  };
+  if (call->function == "rows") {
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t column = 0; column < columns; ++column) put(row, column);
+    return result;
+  }
+  // A curve through squares as wide as the shorter side, along the longer one; what lies outside is left out.
+  std::int64_t side = 1;
+  while (side < std::min(rows, columns)) side *= 2;
+  const bool is_tall = rows > columns;
+  const std::int64_t squares = rows == 0 || columns == 0 ? 0 : (std::max(rows, columns) + side - 1) / side;
+  for (std::int64_t square = 0; square < squares; ++square)
+    for (std::int64_t distance = 0; distance < side * side; ++distance) {
+      auto [row, column] = hilbert_position(side, distance);
+      if (is_tall) std::swap(row, column);  // each square is entered and left along the longer axis
+      (is_tall ? row : column) += square * side;
+      if (row < rows && column < columns) put(row, column);
+    }
+  return result;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,18 @@
+// The tables that a plan lets the runtime compute.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/plan.h"
+#include "runtime/tensor.h"
+
+namespace tilewright {
+
+// `hilbert(a, b)`: the a·b tiles (row, column), neighbours along a Hilbert curve; `rows(a, b)`: row by row. Throws
+// UserError on another function or a shape that does not fit.
+HostTensor make_table(const Table& table, const std::vector<std::pair<std::string, std::int64_t>>& dims);
+
+}  // namespace tilewright
