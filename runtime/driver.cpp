@@ -44,6 +44,7 @@ struct Driver {
   int (*release)(DevicePointer);
   int (*copy_in)(DevicePointer, const void*, std::size_t);
   int (*copy_out)(void*, DevicePointer, std::size_t);
+  int (*copy_within)(DevicePointer, DevicePointer, std::size_t, Handle);
   int (*fill8)(DevicePointer, unsigned char, std::size_t, Handle);
   int (*fill16)(DevicePointer, unsigned short, std::size_t, Handle);
   int (*fill32)(DevicePointer, unsigned, std::size_t, Handle);
@@ -88,6 +89,7 @@ struct Driver {
     library.bind(release, "cuMemFree_v2");
     library.bind(copy_in, "cuMemcpyHtoD_v2");
     library.bind(copy_out, "cuMemcpyDtoH_v2");
+    library.bind(copy_within, "cuMemcpyDtoDAsync_v2");
     library.bind(fill8, "cuMemsetD8Async");
     library.bind(fill16, "cuMemsetD16Async");
     library.bind(fill32, "cuMemsetD32Async");
@@ -229,6 +231,10 @@ void copy_to_device(DevicePointer target, const void* source, std::size_t bytes)
 
 void copy_to_host(void* target, DevicePointer source, std::size_t bytes) {
   if (bytes > 0) driver().check(driver().copy_out(target, source, bytes), fmt::format("cuMemcpyDtoH of {} bytes", bytes));
+}
+
+void copy_on_device(DevicePointer target, DevicePointer source, std::size_t bytes, const Stream& stream) {
+  if (bytes > 0) driver().check(driver().copy_within(target, source, bytes, stream.handle()), "cuMemcpyDtoD");
 }
 
 std::size_t free_device_memory() {

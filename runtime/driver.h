@@ -49,6 +49,8 @@ class DeviceMemory {
 
 void copy_to_device(DevicePointer target, const void* source, std::size_t bytes);
 void copy_to_host(void* target, DevicePointer source, std::size_t bytes);
+// In stream order.
+void copy_on_device(DevicePointer target, DevicePointer source, std::size_t bytes, const class Stream& stream);
 // Free memory of the current device.
 std::size_t free_device_memory();
 
