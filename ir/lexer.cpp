@@ -12,6 +12,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool is_printable(unsigned char byte) { return byte > 0x20 && byte < 0x7f; }
 bool is_word(char c) { return is_letter(c) || is_digit(c); }
 
 // Longer ones first.
@@ -135,10 +136,10 @@ class Lexer {
       }
     const auto byte = static_cast<unsigned char>(peek());
     ++at_;
-    if (byte > 0x20 && byte < 0x7f)
-      fault(fmt::format("`{}` has no meaning here", static_cast<char>(byte)));
-    else
-      fault(fmt::format("byte 0x{:02x} has no meaning in an IR text", byte));
+    if (is_printable(byte)) return fault(fmt::format("`{}` has no meaning here", static_cast<char>(byte)));
+    // One fault for a run of bytes, as in a character of UTF-8 or a binary file.
+    while (at_ < text_.size() && !is_printable(static_cast<unsigned char>(peek())) && peek() != '\n' && peek() != ' ' && peek() != '\t') ++at_;
+    fault(fmt::format("byte 0x{:02x} has no meaning in an IR text", byte));
   }
 
   const std::string& text_;

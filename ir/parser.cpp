@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 namespace tilewright {
@@ -83,7 +84,9 @@ void Parser::skip_statement() {
 }
 
 void Parser::fail(const Span& span, std::string message) {
-  if (faults_.size() < most_faults) faults_.push_back(Diagnostic{span, std::move(message), {}, {}});
+  // One fault a place: what surrounds a broken statement often fails at the same token.
+  const bool is_known = !faults_.empty() && faults_.back().span.line == span.line && faults_.back().span.column == span.column;
+  if (!is_known && faults_.size() < most_faults) faults_.push_back(Diagnostic{span, std::move(message), {}, {}});
   throw Recover{};
 }
 
@@ -158,6 +161,9 @@ Plan Parser::run() {
     if (peek().kind != Token::Kind::End) fail_here("the end of the text");
   } catch (const Recover&) {
   }
+  std::stable_sort(faults_.begin(), faults_.end(), [](const Diagnostic& a, const Diagnostic& b) {
+    return std::pair(a.span.line, a.span.column) < std::pair(b.span.line, b.span.column);
+  });
   if (!faults_.empty()) throw UserError(faults_);
   return plan;
 }
@@ -247,16 +253,22 @@ void Parser::errors(Plan& plan) {
   if (peek().kind == Token::Kind::Name) plan.error_name = take().text;
   need("{", "in front of the accesses");
   ++brackets_;
-  while (!at("}")) {
-    ErrorSite site;
-    site.id = need_int("the number of an access");
-    need(":", "behind the number");
-    site.access = expression();
-    plan.errors.push_back(std::move(site));
-    if (!eat(",")) break;
+  try {
+    while (!at("}")) {
+      ErrorSite site;
+      site.id = need_int("the number of an access");
+      need(":", "behind the number");
+      site.access = expression();
+      plan.errors.push_back(std::move(site));
+      if (!eat(",")) break;
+    }
+    need("}", "behind the accesses");
+  } catch (const Recover&) {
+    brackets_ = 0;
+    skip_statement();  // to the brace that would look like the plan's
+    eat("}");
   }
-  need("}", "behind the accesses");
-  --brackets_;
+  brackets_ = 0;
 }
 
 Kernel Parser::kernel() {

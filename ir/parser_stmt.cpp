@@ -186,10 +186,9 @@ Layout Parser::layout() {
 }
 
 CombineOp Parser::combine_op() {
-  const Token token = take();
   for (CombineOp op : {CombineOp::Add, CombineOp::Mul, CombineOp::Max, CombineOp::Min, CombineOp::And, CombineOp::Or})
-    if (info(op).spelling == token.text) return op;
-  fail(token.span, fmt::format("`{}` stands where one of + * max min & | is needed", token.text));
+    if (eat(info(op).spelling)) return op;
+  fail_here("one of + * max min & |");
 }
 
 Stmt Parser::store(bool is_atomic) {
@@ -197,13 +196,13 @@ Stmt Parser::store(bool is_atomic) {
   Store node;
   node.target = access();
   if (is_atomic) {
-    const Token op = take();
-    std::string spelling = op.text;
-    if (op.kind == Token::Kind::Name) need("=", "behind the operator");
-    if (op.kind == Token::Kind::Punct && spelling.size() == 2 && spelling[1] == '=') spelling.pop_back();
-    for (CombineOp candidate : {CombineOp::Add, CombineOp::Mul, CombineOp::Max, CombineOp::Min, CombineOp::And, CombineOp::Or})
-      if (info(candidate).spelling == spelling && spelling != op.text + "=") node.atomic = candidate;
-    if (!node.atomic) fail(op.span, fmt::format("`{}` stands where one of += *= max= min= &= |= is needed", op.text));
+    for (CombineOp op : {CombineOp::Add, CombineOp::Mul, CombineOp::Max, CombineOp::Min, CombineOp::And, CombineOp::Or}) {
+      const bool is_word = op == CombineOp::Max || op == CombineOp::Min;
+      if (node.atomic || !eat(is_word ? std::string(info(op).spelling) : fmt::format("{}=", info(op).spelling))) continue;
+      if (is_word) need("=", "behind the operator");
+      node.atomic = op;
+    }
+    if (!node.atomic) fail_here("one of += *= max= min= &= |=");
   } else {
     need("=", "behind the target");
   }

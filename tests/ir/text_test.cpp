@@ -94,6 +94,28 @@ TEST_SUITE("ir text") {
     }
   }
 
+  TEST_CASE("what is no text of the IR: each fault with its place") {
+    const std::vector<fs::path> files = files_in(source_root() / "tests/ir/parse", ".ir");
+    CHECK(files.size() >= 15);
+    for (const fs::path& path : files) {
+      CAPTURE(path.filename().string());
+      const std::string text = read_text(path);
+      std::string seen;
+      try {
+        parse_plan(text);
+      } catch (const UserError& error) {
+        seen = render(error.diagnostics(), {{path.filename().string(), text}});
+      }
+      CHECK(seen != "");
+      fs::path expectation = path;
+      expectation.replace_extension(".txt");
+      if (updates_expectations())
+        std::ofstream(expectation) << seen;
+      else
+        CHECK(seen == read_text(expectation));
+    }
+  }
+
   TEST_CASE("each message of the verifier has its case") {
     std::string seen;
     for (const fs::path& path : files_in(source_root() / "tests/ir/verify", ".txt")) seen += read_text(path);
