@@ -8,6 +8,7 @@
 
 #include "ir/diagnostic.h"
 #include "ir/scalar.h"
+#include "runtime/table.h"
 
 namespace tilewright {
 
@@ -103,7 +104,9 @@ LoadedPlan::LoadedPlan(const CompiledPlan& compiled, const Arguments& arguments,
   }
   for (const Step& step : plan_.steps) {
     if (const auto* table = std::get_if<Table>(&step)) {
-      throw MachineError(fmt::format("table `{}`: the cuda device of this version computes no tables", table->name));
+      const HostTensor content = make_table(*table, dims_);
+      const auto placed = temporaries_.emplace(table->name, GuardedMemory(content.data.size(), stream)).first;
+      copy_to_device(placed->second.pointer(), content.data.data(), content.data.size());
     }
     if (const auto* kernel = std::get_if<Kernel>(&step)) launches_.emplace(kernel->name, prepare(*kernel));
   }
@@ -201,7 +204,7 @@ void LoadedPlan::run(const DeviceTensors& tensors, const Stream& stream) const {
       continue;
     }
     const auto* kernel = std::get_if<Kernel>(&step);
-    if (!kernel) continue;  // tables were refused on loading
+    if (!kernel) continue;  // tables were made on loading
     const Launch& launch = launches_.at(kernel->name);
     if (launch.is_empty) continue;
     ArgumentList list(kernel->launch.arguments.size() + 1);

@@ -80,7 +80,7 @@ class LoadedPlan {
   std::vector<Module> modules_;                            // in the order of the plan's kernels
   std::vector<Function> functions_;
   std::map<std::string, Launch> launches_;
-  std::map<std::string, GuardedMemory> temporaries_;
+  std::map<std::string, GuardedMemory> temporaries_;       // tables too
   DeviceMemory error_word_;
 };
 
