@@ -136,7 +136,8 @@ std::unique_ptr<DeviceModule> build(const Plan& plan, const Kernel& kernel, cons
   return made;
 }
 
-// Takes the `.loc` and `.file` lines out of PTX and says instead which line of the rest stems from where.
+// Takes the `.loc` lines and the marks of debug information out of PTX and says instead which line of the rest stems from
+// where.
 KernelText without_directives(const std::string& name, std::string_view ptx, const std::vector<Span>& spans) {
   KernelText result{name, {}, {}};
   result.text.reserve(ptx.size());
@@ -147,7 +148,8 @@ KernelText without_directives(const std::string& name, std::string_view ptx, con
     ptx.remove_prefix(std::min(ptx.size(), text.size() + 1));
     const std::size_t start = text.find_first_not_of(" \t");
     const std::string_view body = start == std::string_view::npos ? std::string_view() : text.substr(start);
-    if (body.starts_with(".file")) continue;
+    const bool is_mark = body.starts_with(".file") || body.starts_with(".section") || body.starts_with("$L__tmp") || body.starts_with("$L__func_");
+    if (is_mark) continue;
     if (body.starts_with(".loc")) {
       // `.loc 1 LINE COLUMN`
       std::size_t number = 0;

@@ -13,53 +13,10 @@ using llvm::Value;
 
 namespace {
 
-bool is_of_dims(const Plan& plan, const Expr& expr) {
-  bool result = true;
-  if (!expr) return true;
-  walk(expr, [&](const Expr& node) {
-    if (const Var* name = as<Var>(node))
-      result = result && std::any_of(plan.dims.begin(), plan.dims.end(), [&](const Dim& dim) { return dim.name == name->name; });
-    if (const Call* call = as<Call>(node)) result = result && call->function == "ceildiv";
-    result = result && as<Load>(node) == nullptr;
-    return result;
-  });
-  return result;
-}
-
-bool has_dim_bounds(const Plan& plan, const Axis& axis) { return is_of_dims(plan, axis.lo) && is_of_dims(plan, axis.hi) && is_of_dims(plan, axis.step); }
-
-bool is_flattened(const Loop* loop) { return loop != nullptr && (loop->kind == LoopKind::Parallel || loop->kind == LoopKind::Grid); }
-
 // Buffers up to this size in all live on the stack of the call, where LLVM knows that nothing else points to them.
 constexpr std::int64_t most_stack_bytes = 512 * 1024;
 
 }  // namespace
-
-HostNest host_nest(const Plan& plan, const Kernel& kernel) {
-  HostNest nest;
-  const Loop* outer = nullptr;
-  for (const Stmt& stmt : kernel.body) {
-    const Loop* loop = as<Loop>(stmt);
-    if (outer == nullptr && is_flattened(loop)) outer = loop;
-    else if (outer == nullptr && (as<Let>(stmt) || as<Role>(stmt))) nest.before.push_back(stmt);
-    else return HostNest{{}, {}, kernel.body};  // several parts: one iteration does them all
-  }
-  if (outer == nullptr) return HostNest{{}, {}, kernel.body};
-  for (const Loop* loop = outer; loop != nullptr;) {
-    std::size_t taken = 0;
-    while (taken < loop->axes.size() && has_dim_bounds(plan, loop->axes[taken])) nest.axes.push_back(loop->axes[taken++]);
-    nest.body = loop->body;
-    if (taken < loop->axes.size()) {
-      Loop rest = *loop;
-      rest.axes.erase(rest.axes.begin(), rest.axes.begin() + static_cast<std::ptrdiff_t>(taken));
-      nest.body = {make_stmt(std::move(rest))};
-      break;
-    }
-    const Loop* inner = nest.body.size() == 1 ? as<Loop>(nest.body[0]) : nullptr;
-    loop = is_flattened(inner) ? inner : nullptr;
-  }
-  return nest;
-}
 
 HostEmitter::HostEmitter(const Plan& plan, const Kernel& kernel, llvm::Module& module) : Emitter(plan, module, 64, NativeNarrow{}), kernel_(kernel) {
   if (kernel.stage != Stage::Tile) throw MachineError(fmt::format("the cpu device runs kernels of the tile stage, and `{}` is at thread stage", kernel.name));

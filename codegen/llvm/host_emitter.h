@@ -5,16 +5,9 @@
 #include <map>
 
 #include "codegen/llvm/emitter.h"
+#include "codegen/llvm/host_nest.h"
 
 namespace tilewright {
-
-// The axes that the iterations of a host kernel count, outermost first, and what they stand in.
-struct HostNest {
-  std::vector<Axis> axes;  // bounds are of dims alone
-  Block before;            // `let`s in front of the loops
-  Block body;
-};
-HostNest host_nest(const Plan& plan, const Kernel& kernel);
 
 class HostEmitter final : public Emitter {
  public:
