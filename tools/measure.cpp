@@ -37,8 +37,10 @@ Settings bench_settings(const Options& options, const Program& program, const Te
   for (const auto& [name, value] : settings.inputs.values) sizes_given |= std::find(fn.dims.begin(), fn.dims.end(), name) != fn.dims.end();
   if (sizes_given && options.bench.empty()) return settings;
   *bench = choose_bench(program, fn, options.bench);
-  if (*bench)
+  if (*bench) {
     for (const auto& [name, value] : (*bench)->sizes) settings.inputs.values.emplace(name, std::to_string(value));
+    for (const auto& [name, value] : (*bench)->reals) settings.inputs.values.emplace(name, fmt::format("{}", value));
+  }
   return settings;
 }
 
@@ -236,7 +238,11 @@ class Measuring {
     for (Entry& entry : entries_) {
       if (!request_.check) continue;
       Arguments results = arguments;
-      RunReport report = entry.plan ? simulate(entry.plan->plan, results) : run_hand_without_gpu(*entry.hand, signature_of(), results);
+      if (!entry.plan) {
+        entry.row.check = "not run: no GPU";
+        continue;
+      }
+      RunReport report = simulate(entry.plan->plan, results);
       judge_into(entry, inputs, result_.check_dims, results, report);
     }
   }

@@ -1,0 +1,222 @@
+// Inputs of a call.
+#include "runtime/library/inputs.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+
+#include "ir/diagnostic.h"
+#include "runtime/npy.h"
+#include "runtime/pnm.h"
+
+namespace tilewright {
+
+namespace {
+
+// SplitMix64 (Steele, Lea, Flood 2014): fast, and the same on every machine.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next() {
+    state_ += 0x9e3779b97f4a7c15ULL;
+    std::uint64_t z = state_;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31);
+  }
+  double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }  // in [0, 1)
+  // Standard normal by Box and Muller (1958).
+  double normal() {
+    double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));
+    return radius * std::cos(6.283185307179586 * uniform());
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+std::string extension_of(const std::string& path) { return std::filesystem::path(path).extension().string(); }
+
+bool is_word(const std::string& spec) { return spec == "zeros" || spec == "ones" || spec == "iota" || spec == "random"; }
+
+struct InputText {
+  std::string name;
+  std::string spec;
+};
+
+std::vector<InputText> split_inputs(const TensorFn& fn, const std::vector<std::string>& texts) {
+  std::vector<InputText> result;
+  for (const std::string& text : texts) {
+    std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) throw UserError({}, fmt::format("`--in {}` has no name", text), "write --in NAME=FILE, or NAME=zeros, ones, iota, random");
+    InputText input{text.substr(0, equals), text.substr(equals + 1)};
+    bool known = false;
+    std::string names;
+    for (const Param& param : fn.params) {
+      if (param.kind == ParamKind::Out) continue;
+      known |= param.name == input.name;
+      names += (names.empty() ? "" : ", ") + param.name;
+    }
+    if (!known) throw UserError({}, fmt::format("`{}` has no input `{}`", fn.name, input.name), "its inputs are " + names);
+    result.push_back(std::move(input));
+  }
+  return result;
+}
+
+const Param& input_param(const TensorFn& fn, const std::string& name) {
+  for (const Param& param : fn.params)
+    if (param.name == name) return param;
+  internal_error("an input without a parameter");
+}
+
+std::int64_t integer_of(const std::string& name, const std::string& text) {
+  std::int64_t value = 0;
+  auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure != std::errc{} || end != text.data() + text.size()) throw UserError({}, fmt::format("`--set {}={}` is no integer", name, text));
+  return value;
+}
+
+HostTensor parsed_scalar(const Param& param, const std::string& text) {
+  HostTensor tensor = make_tensor(param.dtype, {});
+  if (is_float(param.dtype)) {
+    char* end = nullptr;
+    double value = std::strtod(text.c_str(), &end);
+    if (text.empty() || *end != '\0') throw UserError({}, fmt::format("`--set {}={}` is no number", param.name, text));
+    write_real(tensor, 0, value);
+  } else {
+    write_integer(tensor, 0, integer_of(param.name, text));
+  }
+  return tensor;
+}
+
+// The dim and its value that make an affine extent this size (`2*R + 1` of 7: R is 3).
+std::optional<std::pair<std::string, std::int64_t>> solve_affine(const Expr& extent, std::int64_t size) {
+  std::string name;
+  walk(extent, [&](const Expr& node) {
+    if (const Var* variable = as<Var>(node)) name = variable->name;
+    return true;
+  });
+  if (name.empty()) return std::nullopt;
+  try {
+    std::int64_t start = evaluate_index(extent, {{name, 0}});
+    std::int64_t slope = evaluate_index(extent, {{name, 1}}) - start;
+    if (slope == 0 || (size - start) % slope != 0) return std::nullopt;
+    return std::pair{name, (size - start) / slope};
+  } catch (const UserError&) {  // two names: the binding of the arguments says what is wrong
+    return std::nullopt;
+  }
+}
+
+std::uint64_t seed_for(std::uint64_t seed, const std::string& name) {
+  for (char c : name) seed = (seed ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return seed;
+}
+
+}  // namespace
+
+HostTensor random_tensor(Dtype dtype, std::vector<std::int64_t> shape, std::uint64_t seed) {
+  HostTensor tensor = make_tensor(dtype, std::move(shape));
+  Random random(seed);
+  std::int64_t count = tensor.elements();
+  if (dtype == Dtype::F32) {
+    float* data = reinterpret_cast<float*>(tensor.data.data());
+    for (std::int64_t n = 0; n < count; ++n) data[n] = static_cast<float>(random.normal());
+    return tensor;
+  }
+  for (std::int64_t n = 0; n < count; ++n) {
+    if (is_float(dtype)) write_real(tensor, n, random.normal());
+    else if (dtype == Dtype::Bool) write_integer(tensor, n, static_cast<std::int64_t>(random.next() & 1));
+    else if (info(dtype).bits == 8) write_integer(tensor, n, static_cast<std::int64_t>(random.next() & 255) - (is_signed(dtype) ? 128 : 0));
+    else write_integer(tensor, n, static_cast<std::int64_t>(random.next() % 201) - (is_signed(dtype) ? 100 : 0));
+  }
+  return tensor;
+}
+
+HostTensor read_tensor_file(const std::string& path, Dtype wanted, const std::string& name) {
+  std::string extension = extension_of(path);
+  if (extension == ".pgm" || extension == ".ppm") {
+    HostTensor image = read_pnm(path);
+    if (image.dtype != wanted)
+      throw UserError({}, fmt::format("`{}` holds {}, `{}` is {}", path, info(image.dtype).name, name, info(wanted).name));
+    return image;
+  }
+  return read_npy(path, wanted, name);
+}
+
+void write_tensor_file(const std::string& path, const HostTensor& tensor) {
+  std::string extension = extension_of(path);
+  if (extension == ".pgm" || extension == ".ppm") write_pnm(path, tensor);
+  else if (extension == ".npy") write_npy(path, tensor);
+  else throw UserError({}, fmt::format("cannot write `{}`: its ending is none of .npy, .pgm, .ppm", path));
+}
+
+DimMap dims_of_request(const TensorFn& fn, const InputRequest& request) {
+  DimMap dims;
+  std::vector<InputText> inputs = split_inputs(fn, request.inputs);
+  for (const auto& [name, text] : request.values) {
+    bool is_dim = std::find(fn.dims.begin(), fn.dims.end(), name) != fn.dims.end();
+    bool is_scalar = false;
+    for (const Param& param : fn.params) is_scalar |= param.name == name && param.shape.empty() && param.kind != ParamKind::Out;
+    if (is_dim) {
+      dims[name] = integer_of(name, text);
+      if (dims[name] < 0) throw UserError({}, fmt::format("`--set {}={}`: a size cannot be negative", name, text));
+    } else if (!is_scalar) {
+      std::string known = fmt::format("{}", fmt::join(fn.dims, ", "));
+      throw UserError({}, fmt::format("`{}` has no size and no scalar `{}`", fn.name, name), known.empty() ? "" : "its sizes are " + known);
+    }
+  }
+  // What files say; sizes that stand affinely are left to the binding of the arguments.
+  for (const InputText& input : inputs) {
+    if (is_word(input.spec)) continue;
+    const Param& param = input_param(fn, input.name);
+    HostTensor tensor = read_tensor_file(input.spec, param.dtype, param.name);
+    if (tensor.shape.size() != param.shape.size())
+      throw UserError({}, fmt::format("`{}` has {} axes, `{}` needs {}", input.spec, tensor.shape.size(), param.name, param.shape.size()));
+    for (std::size_t d = 0; d < param.shape.size(); ++d) {
+      if (const Var* dim = as<Var>(param.shape[d])) dims.emplace(dim->name, tensor.shape[d]);
+      else if (auto form = solve_affine(param.shape[d], tensor.shape[d])) dims.emplace(form->first, form->second);
+    }
+  }
+  for (const std::string& dim : fn.dims) dims.emplace(dim, request.default_size);
+  return dims;
+}
+
+std::map<std::string, HostTensor> make_inputs(const TensorFn& fn, const DimMap& dims, const InputRequest& request) {
+  std::map<std::string, HostTensor> result;
+  std::vector<InputText> inputs = split_inputs(fn, request.inputs);
+  std::vector<std::pair<std::string, std::int64_t>> names(dims.begin(), dims.end());
+  for (const Param& param : fn.params) {
+    if (param.kind == ParamKind::Out) continue;
+    std::string spec = "random";
+    for (const InputText& input : inputs)
+      if (input.name == param.name) spec = input.spec;
+    auto value = request.values.find(param.name);
+    if (param.shape.empty() && value != request.values.end()) {
+      result[param.name] = parsed_scalar(param, value->second);
+      continue;
+    }
+    if (!is_word(spec)) {
+      result[param.name] = read_tensor_file(spec, param.dtype, param.name);
+      continue;
+    }
+    std::vector<std::int64_t> shape = shape_of(param.shape, names);
+    if (spec == "random" && !param.shape.empty()) {
+      result[param.name] = random_tensor(param.dtype, shape, seed_for(request.seed, param.name));
+      continue;
+    }
+    HostTensor tensor = make_tensor(param.dtype, shape);
+    for (std::int64_t n = 0; n < tensor.elements(); ++n) {
+      std::int64_t number = spec == "zeros" ? 0 : spec == "iota" ? n : 1;  // a scalar nobody set is 1
+      if (is_float(param.dtype)) write_real(tensor, n, static_cast<double>(number));
+      else write_integer(tensor, n, number);
+    }
+    result[param.name] = std::move(tensor);
+  }
+  return result;
+}
+
+}  // namespace tilewright
