@@ -109,7 +109,7 @@ TEST_SUITE("codegen") {
 
   TEST_CASE("llvm: a vector access is one instruction") {
     const std::string ptx = ptx_of(read_case("tests/codegen/cuda/vector.ir"));
-    CHECK(holds(ptx, "ld.global.nc.v4.b32"));
+    CHECK(holds(ptx, "ld.global.v4.b32"));  // not .nc: an inout tensor may overlap an input
     CHECK(holds(ptx, "st.global.v4.b32"));
     CHECK(!holds(ptx, ".local"));
   }
