@@ -50,6 +50,7 @@ class Cutter {
   Block cut(const Loop& each) {
     each_ = &each;
     lifted_.clear();
+    private_.clear();
     element_vars_.clear();
     for (const Axis& axis : each.axes) element_vars_.insert(axis.name);
     element_names_ = varying_names(each.body, element_vars_);
@@ -116,8 +117,10 @@ class Cutter {
   void lift(const Block& body, const std::map<std::string, std::set<int>>& pieces) {
     for (const Stmt& stmt : body) {
       if (const Buffer* buffer = as<Buffer>(stmt)) {
+        private_[buffer->name] = stmt;
         auto found = pieces.find(buffer->name);
         if (found == pieces.end() || found->second.size() < 2) continue;
+        private_.erase(buffer->name);
         lifted_.insert(buffer->name);
         Buffer made = over_elements(*buffer);
         buffers_[made.name] = made;
@@ -203,8 +206,10 @@ class Cutter {
   // Turns a piece into fills and an `each`, and empties it.
   void flush(Block& piece, Block& out) const {
     Block statements;
-    for (const Stmt& stmt : piece)
-      if (const Buffer* buffer = as<Buffer>(stmt); !buffer || !lifted_.count(buffer->name)) statements.push_back(stmt);
+    for (const Stmt& stmt : piece) {
+      const Buffer* buffer = as<Buffer>(stmt);
+      if (!buffer || (!lifted_.count(buffer->name) && !private_.count(buffer->name))) statements.push_back(stmt);
+    }
     piece.clear();
     std::size_t first = 0;
     while (first < statements.size()) {
@@ -214,14 +219,29 @@ class Cutter {
       ++first;
     }
     Block body(statements.begin() + static_cast<std::ptrdiff_t>(first), statements.end());
-    bool only_declares = std::all_of(body.begin(), body.end(), [](const Stmt& stmt) { return as<Buffer>(stmt) != nullptr; });
-    if (only_declares) return;
+    if (body.empty()) return;
+    body = with_own_declarations(body);
     Loop each = *each_;
     bool follows = std::any_of(lifted_.begin(), lifted_.end(), [&](const std::string& name) { return mentions_buffer(body, name); });
     if (follows) each.deal.reset();
     Span span = body.front()->span;
     each.body = with_element_indices(body);
     out.push_back(make_stmt(std::move(each), span));
+  }
+
+  // What one piece alone uses is declared there, whichever piece declared it.
+  Block with_own_declarations(const Block& body) const {
+    Block result;
+    std::set<std::string> declared;
+    for (const Stmt& stmt : body) {
+      for (const auto& [name, declaration] : private_)
+        if (!declared.count(name) && mentions_buffer({stmt}, name)) {
+          result.push_back(declaration);
+          declared.insert(name);
+        }
+      result.push_back(stmt);
+    }
+    return result;
   }
 
   // `acc = 0.0` on all of a lifted buffer, alone or in its own unrolled nest.
@@ -271,6 +291,7 @@ class Cutter {
   // Of the `each` being cut:
   const Loop* each_ = nullptr;
   std::set<std::string> lifted_;
+  std::map<std::string, Stmt> private_;  // declarations beside the loop of what one piece uses
   std::set<std::string> element_vars_;
   std::set<std::string> element_names_;
 };

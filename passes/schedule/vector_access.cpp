@@ -21,7 +21,7 @@ bool starts_at_multiple(const Expr& index, const std::string& loop, std::int64_t
 
 }  // namespace
 
-bool VectorAccess::is_contiguous(const Access& access, const std::string& loop, Dtype) const {
+bool VectorAccess::is_contiguous(const Access& access, const std::string& loop) const {
   if (access.index.empty()) return false;
   for (const Expr& index : access.index)
     if (index->dtype != Dtype::Index) return false;

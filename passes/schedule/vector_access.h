@@ -18,7 +18,7 @@ class VectorAccess {
   bool is_buffer(const std::string& name) const { return flattener_.find(name) != nullptr; }
 
   // Whether `width` elements along the loop lie side by side and start at a multiple of it, if the facts of need_facts hold.
-  bool is_contiguous(const Access& access, const std::string& loop, Dtype dtype) const;
+  bool is_contiguous(const Access& access, const std::string& loop) const;
 
   // Notes what an access needs of a call beyond the plan's facts.
   void need_facts(const Access& access, Dtype dtype);

@@ -82,10 +82,11 @@ class Vectorizing {
   }
 
   // The loop along which an access is contiguous: `preferred` where it is one, else the innermost; empty for none.
-  std::string contiguous_loop(const Access& access, const std::vector<std::string>& by, Dtype dtype, const std::string& preferred = {}) {
+  std::string contiguous_loop(const Access& access, const std::vector<std::string>& by, const std::string& preferred = {}) const {
+    if (!preferred.empty() && accesses_.is_contiguous(access, preferred)) return preferred;
     std::string found;
     for (const std::string& name : by)
-      if (accesses_.is_contiguous(access, name, dtype) && found != preferred) found = name;
+      if (accesses_.is_contiguous(access, name)) found = name;
     return found;
   }
 
@@ -98,7 +99,7 @@ class Vectorizing {
   };
 
   // Loads of memory that are always executed; each access once.
-  std::vector<Operand> operands_of(const Loop& nest, const Store& store, const std::vector<std::string>& by, const std::string& preferred) {
+  std::vector<Operand> operands_of(const Loop& nest, const Store& store, const std::vector<std::string>& by, const std::string& preferred) const {
     std::vector<Operand> result;
     walk(store.value, [&](const Expr& node) {
       if (as<Select>(node)) return false;
@@ -108,7 +109,7 @@ class Vectorizing {
       if (!found || registers_.count(found->access.buffer)) return true;
       bool known = std::any_of(result.begin(), result.end(), [&](const Operand& other) { return other.access == found->access; });
       if (known || found->access.rule.kind == Rule::Kind::Check) return false;
-      Operand operand{found->access, node->dtype, node->span, contiguous_loop(found->access, by, node->dtype, preferred), {}};
+      Operand operand{found->access, node->dtype, node->span, contiguous_loop(found->access, by, preferred), {}};
       for (const Axis& axis : nest.axes)
         if (uses_var(node, axis.name)) operand.axes.push_back(axis.name);
       result.push_back(std::move(operand));
@@ -120,7 +121,7 @@ class Vectorizing {
   Block leaf(const Loop& nest, const Store& store, Span span) {
     std::vector<std::string> by = by_axes(nest);
     bool to_register = registers_.count(store.target.buffer) > 0;
-    std::string along = to_register || store.atomic ? "" : contiguous_loop(store.target, by, store.value->dtype);
+    std::string along = to_register || store.atomic ? "" : contiguous_loop(store.target, by);
     if (!along.empty()) accesses_.need_facts(store.target, store.value->dtype), ++vectors_;
     std::vector<Operand> operands = operands_of(nest, store, by, along);
     if (!to_register && along.empty() && !store.atomic)
