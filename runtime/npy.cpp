@@ -1,175 +1,273 @@
-// .npy files, after the format description in NumPy's documentation (numpy.lib.format).
+// NumPy's format: magic, version, length of the header, a Python dict with descr, fortran_order and shape, the data.
 #include "runtime/npy.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstdio>
+#include <cctype>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <optional>
 
 #include "ir/diagnostic.h"
+#include "runtime/files.h"
 
 namespace tilewright {
 
 namespace {
 
-struct NpyType {
-  std::string_view descr;  // without the byte order
-  Dtype dtype;
-};
-constexpr std::array<NpyType, 12> types = {{{"f8", Dtype::F64}, {"f4", Dtype::F32}, {"f2", Dtype::F16}, {"i8", Dtype::I64}, {"i4", Dtype::I32},
-                                            {"i2", Dtype::I16}, {"i1", Dtype::I8}, {"u8", Dtype::U64}, {"u4", Dtype::U32}, {"u2", Dtype::U16},
-                                            {"u1", Dtype::U8}, {"b1", Dtype::Bool}}};
+constexpr std::string_view magic = "\x93NUMPY";
 
-std::string_view descr_of(Dtype dtype) {
+[[noreturn]] void refuse(const std::string& path, std::string_view what, std::string help = {}) {
+  throw UserError({}, fmt::format("`{}` {}", path, what), std::move(help));
+}
+
+struct Header {
+  std::string descr;
+  bool is_fortran = false;
+  std::vector<std::int64_t> shape;
+};
+
+// Reads the dict's text, `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`.
+class HeaderReader {
+ public:
+  HeaderReader(std::string_view text, const std::string& path) : text_(text), path_(path) {}
+
+  Header read() {
+    Header header;
+    bool has_descr = false, has_order = false, has_shape = false;
+    need('{');
+    while (!take('}')) {
+      const std::string key = quoted();
+      need(':');
+      if (key == "descr") {
+        skip_blanks();
+        if (position_ < text_.size() && text_[position_] == '[') refuse(path_, "holds records, not numbers of one type");
+        header.descr = quoted();
+        has_descr = true;
+      } else if (key == "fortran_order") {
+        header.is_fortran = word() == "True";
+        has_order = true;
+      } else if (key == "shape") {
+        header.shape = tuple();
+        has_shape = true;
+      } else {
+        damaged();
+      }
+      if (!take(',')) {
+        need('}');
+        break;
+      }
+    }
+    if (!has_descr || !has_order || !has_shape) damaged();
+    return header;
+  }
+
+ private:
+  [[noreturn]] void damaged() const { refuse(path_, "is no .npy file: its header cannot be read"); }
+  void skip_blanks() {
+    while (position_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[position_])) != 0) ++position_;
+  }
+  bool take(char c) {
+    skip_blanks();
+    if (position_ >= text_.size() || text_[position_] != c) return false;
+    ++position_;
+    return true;
+  }
+  void need(char c) {
+    if (!take(c)) damaged();
+  }
+  std::string quoted() {
+    skip_blanks();
+    const char quote = position_ < text_.size() ? text_[position_] : '\0';
+    if (quote != '\'' && quote != '"') damaged();
+    const std::size_t end = text_.find(quote, position_ + 1);
+    if (end == std::string_view::npos) damaged();
+    std::string result(text_.substr(position_ + 1, end - position_ - 1));
+    position_ = end + 1;
+    return result;
+  }
+  std::string word() {
+    skip_blanks();
+    const std::size_t start = position_;
+    while (position_ < text_.size() && std::isalpha(static_cast<unsigned char>(text_[position_])) != 0) ++position_;
+    std::string result(text_.substr(start, position_ - start));
+    if (result != "True" && result != "False") damaged();
+    return result;
+  }
+  std::vector<std::int64_t> tuple() {
+    std::vector<std::int64_t> extents;
+    need('(');
+    while (!take(')')) {
+      skip_blanks();
+      std::int64_t extent = 0;
+      const std::size_t start = position_;
+      for (; position_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[position_])) != 0; ++position_)
+        if (__builtin_mul_overflow(extent, 10, &extent) || __builtin_add_overflow(extent, text_[position_] - '0', &extent))
+          refuse(path_, "says of itself that it has more elements than any file");
+      if (position_ == start || extents.size() > 64) damaged();
+      take('L');  // Python 2
+      extents.push_back(extent);
+      if (!take(',')) {
+        need(')');
+        break;
+      }
+    }
+    return extents;
+  }
+
+  std::string_view text_;
+  const std::string& path_;
+  std::size_t position_ = 0;
+};
+
+std::uint32_t little_endian(std::string_view bytes) {
+  std::uint32_t value = 0;
+  for (std::size_t n = bytes.size(); n-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[n]);
+  return value;
+}
+
+struct Code {
+  Dtype dtype;
+  std::string_view letters;  // NumPy's kind and bytes
+};
+constexpr Code codes[] = {{Dtype::F64, "f8"}, {Dtype::F32, "f4"}, {Dtype::F16, "f2"}, {Dtype::I64, "i8"}, {Dtype::I32, "i4"},
+                          {Dtype::I16, "i2"}, {Dtype::I8, "i1"},  {Dtype::U64, "u8"}, {Dtype::U32, "u4"}, {Dtype::U16, "u2"},
+                          {Dtype::U8, "u1"},  {Dtype::Bool, "b1"}, {Dtype::BF16, "V2"}, {Dtype::E4M3, "V1"}};
+
+std::string_view code_of(Dtype dtype) {
   if (dtype == Dtype::BF16) return "u2";
   if (dtype == Dtype::E4M3 || dtype == Dtype::E5M2) return "u1";
-  for (const NpyType& type : types)
-    if (type.dtype == dtype) return type.descr;
-  internal_error("a tensor of a type that no file holds");
+  const auto code = std::find_if(std::begin(codes), std::end(codes), [&](const Code& c) { return c.dtype == dtype; });
+  if (code == std::end(codes)) internal_error(fmt::format("a tensor of {} in a file", info(dtype).name));
+  return code->letters;
 }
 
-[[noreturn]] void refuse(const std::string& path, const std::string& why, std::string help = {}) {
-  throw UserError({}, fmt::format("`{}` {}", path, why), std::move(help));
+// The line that makes a file of `wanted` from one of another dtype.
+std::string cure(const std::string& path, Dtype wanted) {
+  const auto line = [&](std::string_view conversion) {
+    return fmt::format("convert it: python3 -c \"import numpy as np; np.save('{0}', np.load('{0}'){1})\"", path, conversion);
+  };
+  if (wanted == Dtype::BF16)
+    return fmt::format("convert it: python3 -c \"import numpy as np, ml_dtypes; np.save('{0}', np.load('{0}').astype(ml_dtypes.bfloat16).view(np.uint16))\"", path);
+  if (wanted == Dtype::E4M3 || wanted == Dtype::E5M2)
+    return fmt::format("convert it: python3 -c \"import numpy as np, ml_dtypes; np.save('{0}', np.load('{0}').astype(ml_dtypes.float8_{1}).view(np.uint8))\"",
+                       path, wanted == Dtype::E4M3 ? "e4m3fn" : "e5m2");
+  if (wanted == Dtype::Bool) return line(" != 0");
+  return line(fmt::format(".astype('{}')", code_of(wanted)));
 }
 
-// The text between `'key':` and what ends its value.
-std::string value_of(const std::string& header, const std::string& key, const std::string& path) {
-  std::size_t at = header.find("'" + key + "'");
-  if (at == std::string::npos) at = header.find("\"" + key + "\"");
-  if (at != std::string::npos) at = header.find(':', at);
-  if (at == std::string::npos) refuse(path, fmt::format("is no valid .npy file: its header has no `{}`", key));
-  std::size_t start = header.find_first_not_of(" \t", at + 1);
-  if (start == std::string::npos) refuse(path, "is no valid .npy file: its header ends early");
-  char open = header[start];
-  std::size_t end = std::string::npos;
-  if (open == '(') end = header.find(')', start);
-  else if (open == '\'' || open == '"') end = header.find(open, start + 1);
-  else end = header.find_first_of(",}", start) - 1;
-  if (end == std::string::npos || end < start) refuse(path, "is no valid .npy file: its header ends early");
-  return header.substr(start, end - start + 1);
-}
+struct Contents {
+  Header header;
+  Dtype dtype = Dtype::F32;
+  bool is_swapped = false;
+  bool is_raw = false;  // V1, V2: bits of a type that NumPy has not
+  std::string text;
+  std::size_t data = 0;  // where it starts
+};
 
-std::vector<std::int64_t> shape_in(const std::string& text, const std::string& path) {
-  std::vector<std::int64_t> shape;
-  std::size_t at = 1;
-  while (at < text.size()) {
-    at = text.find_first_of("0123456789-)", at);
-    if (at == std::string::npos || text[at] == ')') break;
-    char* end = nullptr;
-    errno = 0;
-    long long extent = std::strtoll(text.c_str() + at, &end, 10);
-    if (errno != 0 || extent < 0 || end == text.c_str() + at) refuse(path, fmt::format("says the impossible shape {}", text));
-    shape.push_back(extent);
-    at = static_cast<std::size_t>(end - text.c_str());
+Contents read_contents(const std::string& path) {
+  Contents contents;
+  contents.text = read_whole_file(path);
+  const std::string& text = contents.text;
+  if (!std::string_view(text).starts_with(magic)) refuse(path, "is no .npy file");
+  if (text.size() < 10) refuse(path, "is truncated: it ends in its header");
+  const int version = static_cast<unsigned char>(text[6]);
+  if (version < 1 || version > 3) refuse(path, fmt::format("is of version {} of the .npy format; 1 to 3 are known", version));
+  const std::size_t length_bytes = version == 1 ? 2 : 4;
+  const std::size_t length = little_endian(std::string_view(text).substr(8, length_bytes));
+  contents.data = 8 + length_bytes + length;
+  if (text.size() < contents.data) refuse(path, "is truncated: it ends in its header");
+  contents.header = HeaderReader(std::string_view(text).substr(8 + length_bytes, length), path).read();
+
+  std::string_view descr = contents.header.descr;
+  const char order = descr.empty() ? '?' : descr.front();
+  if (order == '<' || order == '>' || order == '|' || order == '=') descr.remove_prefix(1);
+  contents.is_swapped = order == '>';
+  const auto code = std::find_if(std::begin(codes), std::end(codes), [&](const Code& c) { return c.letters == descr; });
+  if (code == std::end(codes)) refuse(path, fmt::format("holds NumPy's `{}`, which has no dtype here", contents.header.descr));
+  contents.dtype = code->dtype;
+  contents.is_raw = descr.front() == 'V';
+
+  std::int64_t bytes = bytes_of(contents.dtype);
+  bool is_empty = false, overflows = false;
+  for (const std::int64_t extent : contents.header.shape) {
+    is_empty = is_empty || extent == 0;
+    overflows = overflows || __builtin_mul_overflow(bytes, extent, &bytes);
   }
-  return shape;
+  if (is_empty) bytes = 0;
+  const auto present = static_cast<std::int64_t>(text.size() - contents.data);
+  if ((overflows && !is_empty) || bytes != present)
+    refuse(path, fmt::format("has {} bytes of data, but its shape [{}] of {} needs {}", present, fmt::join(contents.header.shape, ", "),
+                             info(contents.dtype).name, overflows && !is_empty ? "more than any file has" : std::to_string(bytes)));
+  return contents;
 }
 
-void swap_bytes(std::vector<std::byte>& data, std::size_t width) {
-  for (std::size_t at = 0; at + width <= data.size(); at += width) std::reverse(data.begin() + static_cast<std::ptrdiff_t>(at), data.begin() + static_cast<std::ptrdiff_t>(at + width));
-}
-
-// From column-major to row-major.
-HostTensor turned(const HostTensor& tensor) {
-  HostTensor result = make_tensor(tensor.dtype, tensor.shape);
-  std::size_t bytes = static_cast<std::size_t>(bytes_of(tensor.dtype));
-  std::vector<std::int64_t> place(tensor.shape.size(), 0);
-  std::vector<std::int64_t> strides(tensor.shape.size(), 1);
-  for (std::size_t d = 1; d < strides.size(); ++d) strides[d] = strides[d - 1] * tensor.shape[d - 1];
-  for (std::int64_t n = 0; n < tensor.elements(); ++n) {
-    std::int64_t from = 0;
-    for (std::size_t d = 0; d < place.size(); ++d) from += place[d] * strides[d];
-    std::memcpy(result.data.data() + static_cast<std::size_t>(n) * bytes, tensor.data.data() + static_cast<std::size_t>(from) * bytes, bytes);
-    for (std::size_t d = place.size(); d-- > 0;) {
-      if (++place[d] < tensor.shape[d]) break;
-      place[d] = 0;
+// Moves elements between row-major and column-major order; `to_rows` from column-major.
+std::vector<std::byte> reordered(const std::byte* data, const std::vector<std::int64_t>& shape, std::size_t size, bool to_rows) {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) count *= extent;
+  std::vector<std::byte> result(static_cast<std::size_t>(count) * size);
+  std::vector<std::int64_t> index(shape.size(), 0);
+  for (std::int64_t row_major = 0; row_major < count; ++row_major) {
+    std::int64_t column_major = 0;
+    for (std::size_t axis = shape.size(); axis-- > 0;) column_major = column_major * shape[axis] + index[axis];
+    const auto from = static_cast<std::size_t>(to_rows ? column_major : row_major);
+    const auto to = static_cast<std::size_t>(to_rows ? row_major : column_major);
+    std::memcpy(result.data() + to * size, data + from * size, size);
+    for (std::size_t axis = shape.size(); axis-- > 0;) {
+      if (++index[axis] < shape[axis]) break;
+      index[axis] = 0;
     }
   }
   return result;
 }
 
-}  // namespace
-
-HostTensor read_npy(const std::string& path, Dtype wanted, const std::string& name) {
-  std::error_code failure;
-  if (std::filesystem::is_directory(path, failure)) refuse(path, "is a folder");
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw UserError({}, fmt::format("cannot read `{}`: {}", path, std::strerror(errno)));
-  std::array<unsigned char, 12> start{};
-  file.read(reinterpret_cast<char*>(start.data()), 10);
-  if (file.gcount() != 10 || std::memcmp(start.data(), "\x93NUMPY", 6) != 0) refuse(path, "is no .npy file");
-  std::size_t header_bytes = static_cast<std::size_t>(start[8]) | static_cast<std::size_t>(start[9]) << 8;
-  if (start[6] < 1 || start[6] > 3) refuse(path, fmt::format("has format version {}; 1 to 3 are known", start[6]));
-  if (start[6] > 1) {
-    file.read(reinterpret_cast<char*>(start.data() + 10), 2);
-    header_bytes |= static_cast<std::size_t>(start[10]) << 16 | static_cast<std::size_t>(start[11]) << 24;
-  }
-  constexpr std::size_t longest_header = 1 << 20;
-  if (header_bytes > longest_header) refuse(path, fmt::format("says its header has {} bytes", header_bytes));
-  std::string header(header_bytes, '\0');
-  file.read(header.data(), static_cast<std::streamsize>(header_bytes));
-  if (!file) refuse(path, "is truncated inside its header");
-
-  std::string descr = value_of(header, "descr", path);
-  if (descr.size() < 4 || (descr[0] != '\'' && descr[0] != '"')) refuse(path, "holds records, not plain elements");
-  char order = descr[1];
-  std::string type = descr.substr(2, descr.size() - 3);
-  std::optional<Dtype> stored;
-  for (const NpyType& row : types)
-    if (row.descr == type) stored = row.dtype;
-  if (!stored) refuse(path, fmt::format("holds elements of type {}, which no tensor has", descr));
-  bool raw = descr_of(wanted) == type && *stored != wanted;  // bf16 as u16, fp8 as u8
-  if (*stored != wanted && !raw)
-    refuse(path, fmt::format("holds {}, `{}` is {}", info(*stored).name, name, info(wanted).name),
-           fmt::format("convert it: numpy.save(file, numpy.load(file).astype({}))", wanted == Dtype::BF16 || is_narrow_float(wanted) ? "…), as raw bits" : fmt::format("\"{}\"", descr_of(wanted))));
-  std::vector<std::int64_t> shape = shape_in(value_of(header, "shape", path), path);
-  std::string fortran = value_of(header, "fortran_order", path);
-
-  std::int64_t bytes = bytes_of(wanted);
-  for (std::int64_t extent : shape)
-    if (__builtin_mul_overflow(bytes, extent, &bytes)) refuse(path, "says a shape beyond all memory");
-  std::uintmax_t size = std::filesystem::file_size(path, failure);
-  std::uintmax_t data_at = static_cast<std::uintmax_t>(file.tellg());
-  if (!failure && size - data_at != static_cast<std::uintmax_t>(bytes))
-    refuse(path, fmt::format("{}: its shape needs {} bytes of elements, it has {}", size - data_at < static_cast<std::uintmax_t>(bytes) ? "is truncated" : "is longer than its shape", bytes, size - data_at));
-  HostTensor tensor = make_tensor(wanted, shape);
-  file.read(reinterpret_cast<char*>(tensor.data.data()), static_cast<std::streamsize>(tensor.data.size()));
-  if (!file && !tensor.data.empty()) refuse(path, "is truncated");
-  if (order == '>') swap_bytes(tensor.data, static_cast<std::size_t>(bytes_of(wanted)));
-  return fortran.rfind("True", 0) == 0 && shape.size() > 1 ? turned(tensor) : tensor;
+HostTensor tensor_of(const Contents& contents, Dtype dtype) {
+  HostTensor tensor = make_tensor(dtype, contents.header.shape);
+  const auto size = static_cast<std::size_t>(bytes_of(dtype));
+  const auto* data = reinterpret_cast<const std::byte*>(contents.text.data()) + contents.data;
+  if (contents.header.is_fortran && tensor.shape.size() > 1) tensor.data = reordered(data, tensor.shape, size, true);
+  else if (!tensor.data.empty()) std::memcpy(tensor.data.data(), data, tensor.data.size());
+  if (contents.is_swapped && size > 1)
+    for (std::size_t offset = 0; offset < tensor.data.size(); offset += size)
+      std::reverse(tensor.data.begin() + static_cast<std::ptrdiff_t>(offset), tensor.data.begin() + static_cast<std::ptrdiff_t>(offset + size));
+  if (dtype == Dtype::Bool)
+    for (std::byte& value : tensor.data) value = value == std::byte{0} ? std::byte{0} : std::byte{1};
+  return tensor;
 }
 
-void write_npy(const std::string& path, const HostTensor& tensor) {
-  std::string shape;
-  for (std::int64_t extent : tensor.shape) shape += fmt::format("{}, ", extent);
-  if (tensor.shape.size() > 1) shape.resize(shape.size() - 2);
-  std::string_view descr = descr_of(tensor.dtype);
-  std::string header = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}", bytes_of(tensor.dtype) > 1 ? '<' : '|', descr, shape);
-  while ((header.size() + 11) % 64 != 0) header += ' ';
-  header += '\n';
-  std::string beside = fmt::format("{}.{}.part", path, getpid());
-  std::ofstream file(beside, std::ios::binary | std::ios::trunc);
-  if (!file) throw UserError({}, fmt::format("cannot write `{}`: {}", path, std::strerror(errno)));
-  file.write("\x93NUMPY\x01\x00", 8);
-  const char length[2] = {static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8)};
-  file.write(length, 2);
-  file << header;
-  file.write(reinterpret_cast<const char*>(tensor.data.data()), static_cast<std::streamsize>(tensor.data.size()));
-  file.flush();
-  bool written = file.good();
-  file.close();
-  if (!written || std::rename(beside.c_str(), path.c_str()) != 0) {
-    std::string why = std::strerror(errno);
-    std::remove(beside.c_str());
-    throw MachineError(fmt::format("cannot write `{}`: {}", path, why));
-  }
+}  // namespace
+
+HostTensor read_npy(const std::string& path) {
+  const Contents contents = read_contents(path);
+  return tensor_of(contents, contents.dtype);
+}
+
+HostTensor read_npy(const std::string& path, Dtype wanted, const std::string& name) {
+  const Contents contents = read_contents(path);
+  const bool is_byte = contents.dtype == Dtype::U8 || contents.dtype == Dtype::E4M3;
+  const bool is_bits = (wanted == Dtype::BF16 && contents.dtype == Dtype::U16) || ((wanted == Dtype::E4M3 || wanted == Dtype::E5M2) && is_byte);
+  if (contents.dtype != wanted && !is_bits)
+    throw UserError({}, fmt::format("`{}` is {}, but `{}` holds {}", name, info(wanted).name, path, info(contents.dtype).name), cure(path, wanted));
+  return tensor_of(contents, wanted);
+}
+
+void write_npy(const std::string& path, const HostTensor& tensor, NpyOrder order) {
+  const bool is_fortran = order == NpyOrder::ColumnMajor;
+  std::string shape = fmt::format("{}", fmt::join(tensor.shape, ", "));
+  if (tensor.shape.size() == 1) shape += ",";
+  std::string dict = fmt::format("{{'descr': '{}{}', 'fortran_order': {}, 'shape': ({}), }}", bytes_of(tensor.dtype) == 1 ? '|' : '<',
+                                 code_of(tensor.dtype), is_fortran ? "True" : "False", shape);
+  const std::size_t head_bytes = 10;
+  dict.append((64 - (head_bytes + dict.size() + 1) % 64) % 64, ' ');  // the data starts at a multiple of 64
+  dict += '\n';
+  if (dict.size() > 65535) internal_error("a shape with thousands of axes");
+  std::string head(magic);
+  head += {'\x01', '\x00', static_cast<char>(dict.size() & 0xff), static_cast<char>(dict.size() >> 8)};
+  head += dict;
+  const auto as_text = [](const std::vector<std::byte>& data) { return std::string_view(reinterpret_cast<const char*>(data.data()), data.size()); };
+  if (!is_fortran || tensor.shape.size() < 2) return replace_file(path, head, as_text(tensor.data));
+  replace_file(path, head, as_text(reordered(tensor.data.data(), tensor.shape, static_cast<std::size_t>(bytes_of(tensor.dtype)), false)));
 }
 
 }  // namespace tilewright

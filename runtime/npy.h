@@ -1,5 +1,4 @@
-// NumPy's .npy files: format versions 1 to 3, both orders, both byte orders. bf16 and fp8, which NumPy has not, are
-// stored as raw u16 and u8 and read back by the tensor they are for.
+// Tensors in files of NumPy's format (.npy, versions 1 to 3).
 #pragma once
 
 #include <string>
@@ -8,11 +7,17 @@
 
 namespace tilewright {
 
-// Reads a file for a tensor of dtype `wanted` called `name`. Throws UserError for a file that is truncated, longer than
-// its shape says, not .npy at all, or of another dtype (with the cure). A Fortran-ordered file is turned.
+// Reads a file as a tensor of `wanted`, in row-major order whatever the file's order. NumPy has no bf16, e4m3 and e5m2: a
+// file of u16 (or V2, as ml_dtypes writes it) counts as the bits of bf16, one of u8 (or V1) as those of the fp8 types.
+// Throws UserError: no such file, no .npy file, a truncated one or one that lies about its shape, another dtype (with the
+// line that converts it). `name` is the parameter's, for the messages.
 HostTensor read_npy(const std::string& path, Dtype wanted, const std::string& name);
+// The same in the file's own dtype.
+HostTensor read_npy(const std::string& path);
 
-// Writes beside and renames, so that no half file is ever seen.
-void write_npy(const std::string& path, const HostTensor& tensor);
+enum class NpyOrder : std::uint8_t { RowMajor, ColumnMajor };
+
+// Replaces the file only when all of it was written. Throws UserError.
+void write_npy(const std::string& path, const HostTensor& tensor, NpyOrder order = NpyOrder::RowMajor);
 
 }  // namespace tilewright

@@ -1,76 +1,97 @@
-// .pgm and .ppm, binary, 8 bits a sample.
+// The netpbm formats.
 #include "runtime/pnm.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cctype>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <fstream>
+#include <filesystem>
 
 #include "ir/diagnostic.h"
+#include "runtime/files.h"
 
 namespace tilewright {
 
 namespace {
 
-// The next number of the header; comments run from # to the end of the line.
-std::int64_t next_number(std::istream& file, const std::string& path) {
-  int c = file.get();
-  while (c == '#' || std::isspace(c)) {
-    if (c == '#')
-      while (c != '\n' && c != EOF) c = file.get();
-    c = file.get();
-  }
-  std::int64_t value = 0;
-  int digits = 0;
-  for (; std::isdigit(c) && digits < 10; ++digits) {
-    value = value * 10 + (c - '0');
-    c = file.get();
-  }
-  if (digits == 0 || digits == 10) throw UserError({}, fmt::format("`{}` is no valid image: its header has no size", path));
-  return value;
+[[noreturn]] void refuse(const std::string& path, std::string_view what, std::string help = {}) {
+  throw UserError({}, fmt::format("`{}` {}", path, what), std::move(help));
 }
+
+class Reader {
+ public:
+  Reader(const std::string& text, const std::string& path) : text_(text), path_(path) {}
+
+  // The next number; blanks and comments stand in front of it.
+  std::int64_t number() {
+    for (; position_ < text_.size(); ++position_) {
+      if (text_[position_] == '#') {
+        while (position_ < text_.size() && text_[position_] != '\n') ++position_;
+      } else if (std::isspace(static_cast<unsigned char>(text_[position_])) == 0) {
+        break;
+      }
+    }
+    if (position_ >= text_.size()) refuse(path_, "is truncated");
+    std::int64_t value = 0;
+    const std::size_t start = position_;
+    for (; position_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[position_])) != 0; ++position_) {
+      value = value * 10 + (text_[position_] - '0');
+      if (value > (std::int64_t{1} << 32)) refuse(path_, "is no image: a number in it is too large");
+    }
+    if (position_ == start) refuse(path_, fmt::format("is no image: `{}` stands where a number is needed", text_[position_]));
+    return value;
+  }
+  std::size_t position() const { return position_; }
+
+ private:
+  const std::string& text_;
+  const std::string& path_;
+  std::size_t position_ = 2;
+};
 
 }  // namespace
 
 HostTensor read_pnm(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw UserError({}, fmt::format("cannot read `{}`: {}", path, std::strerror(errno)));
-  char kind[2] = {};
-  file.read(kind, 2);
-  if (!file || kind[0] != 'P' || (kind[1] != '5' && kind[1] != '6')) throw UserError({}, fmt::format("`{}` is no binary .pgm or .ppm image", path));
-  std::int64_t width = next_number(file, path);
-  std::int64_t height = next_number(file, path);
-  std::int64_t most = next_number(file, path);
-  if (most != 255) throw UserError({}, fmt::format("`{}` has samples up to {}; 255 is read", path, most));
-  std::vector<std::int64_t> shape = {height, width};
-  if (kind[1] == '6') shape.push_back(3);
-  HostTensor image = make_tensor(Dtype::U8, shape);
-  file.read(reinterpret_cast<char*>(image.data.data()), static_cast<std::streamsize>(image.data.size()));
-  if (!file && !image.data.empty()) throw UserError({}, fmt::format("`{}` is truncated: {} of {} bytes", path, file.gcount(), image.data.size()));
+  const std::string text = read_whole_file(path);
+  const char kind = text.size() > 2 && text[0] == 'P' ? text[1] : '\0';
+  if (kind != '2' && kind != '3' && kind != '5' && kind != '6')
+    refuse(path, "is no .pgm or .ppm image", "such a file starts with P2, P3, P5 or P6");
+  const bool is_colour = kind == '3' || kind == '6';
+  const bool is_binary = kind == '5' || kind == '6';
+  Reader reader(text, path);
+  const std::int64_t width = reader.number(), height = reader.number(), largest = reader.number();
+  if (largest < 1 || largest > 255)
+    refuse(path, fmt::format("has samples up to {}; 8 bits are read", largest), "convert it to a largest value of 255: pnmdepth 255");
+  HostTensor image{Dtype::U8, is_colour ? std::vector<std::int64_t>{height, width, 3} : std::vector<std::int64_t>{height, width}, {}};
+  std::int64_t count = 0;
+  if (__builtin_mul_overflow(height, width * (is_colour ? 3 : 1), &count)) refuse(path, "says of itself that it is larger than any file");
+  const std::size_t data = reader.position() + 1;  // one blank behind the header
+  const auto present = static_cast<std::int64_t>(text.size() > data ? text.size() - data : 0);
+  if (is_binary ? present < count : present < 2 * count - 1)
+    refuse(path, fmt::format("is truncated: {} by {} pixels need {} bytes, and it has {}", width, height, is_binary ? count : 2 * count - 1, present));
+  image.data.resize(static_cast<std::size_t>(count));
+  if (is_binary && count > 0) std::memcpy(image.data.data(), text.data() + data, image.data.size());
+  for (std::byte& sample : image.data) {
+    std::int64_t value = is_binary ? std::to_integer<std::int64_t>(sample) : reader.number();
+    if (value > largest) refuse(path, fmt::format("has a sample of {}, above the largest of {} that it states", value, largest));
+    if (largest != 255) value = (value * 255 + largest / 2) / largest;
+    sample = static_cast<std::byte>(value);
+  }
   return image;
 }
 
 void write_pnm(const std::string& path, const HostTensor& tensor) {
-  bool colour = tensor.shape.size() == 3 && tensor.shape[2] == 3;
-  if (tensor.dtype != Dtype::U8 || (tensor.shape.size() != 2 && !colour))
-    throw UserError({}, fmt::format("`{}`: an image is u8[H, W] or u8[H, W, 3]", path), "write an .npy file");
-  std::string beside = fmt::format("{}.{}.part", path, getpid());
-  std::ofstream file(beside, std::ios::binary | std::ios::trunc);
-  if (!file) throw UserError({}, fmt::format("cannot write `{}`: {}", path, std::strerror(errno)));
-  file << fmt::format("P{}\n{} {}\n255\n", colour ? 6 : 5, tensor.shape[1], tensor.shape[0]);
-  file.write(reinterpret_cast<const char*>(tensor.data.data()), static_cast<std::streamsize>(tensor.data.size()));
-  file.flush();
-  bool written = file.good();
-  file.close();
-  if (!written || std::rename(beside.c_str(), path.c_str()) != 0) {
-    std::string why = std::strerror(errno);
-    std::remove(beside.c_str());
-    throw MachineError(fmt::format("cannot write `{}`: {}", path, why));
-  }
+  const bool is_grey = tensor.shape.size() == 2;
+  const bool is_colour = tensor.shape.size() == 3 && tensor.shape[2] == 3;
+  if (tensor.dtype != Dtype::U8 || (!is_grey && !is_colour))
+    throw UserError({}, fmt::format("cannot write `{}`: an image is u8[H, W] or u8[H, W, 3], and this is {}[{}]", path, info(tensor.dtype).name,
+                                    fmt::join(tensor.shape, ", ")),
+                    "write an .npy file instead");
+  const std::string ending = std::filesystem::path(path).extension();
+  if ((ending == ".pgm" && is_colour) || (ending == ".ppm" && is_grey))
+    throw UserError({}, fmt::format("cannot write `{}`: a {} image is a {} file", path, is_grey ? "grey" : "colour", is_grey ? ".pgm" : ".ppm"));
+  const std::string head = fmt::format("{}\n{} {}\n255\n", is_grey ? "P5" : "P6", tensor.shape[1], tensor.shape[0]);
+  replace_file(path, head, std::string_view(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size()));
 }
 
 }  // namespace tilewright

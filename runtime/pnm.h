@@ -1,4 +1,4 @@
-// Images: binary .pgm (u8[H, W]) and .ppm (u8[H, W, 3]) of the Netpbm formats.
+// Images as tensors: .pgm (grey) and .ppm (colour), 8 bits a sample.
 #pragma once
 
 #include <string>
@@ -7,9 +7,11 @@
 
 namespace tilewright {
 
-// Throws UserError for a file that is no such image or is truncated.
+// u8[height, width] of a grey image, u8[height, width, 3] of a colour one; binary (P5, P6) or text (P2, P3). Samples whose
+// largest value is below 255 are scaled to 0 .. 255. Throws UserError.
 HostTensor read_pnm(const std::string& path);
-// Throws UserError for a tensor of another dtype or shape. Writes beside and renames.
+
+// Writes P5 or P6 by the tensor's shape. Throws UserError on another shape or dtype, or one that the ending does not fit.
 void write_pnm(const std::string& path, const HostTensor& tensor);
 
 }  // namespace tilewright
