@@ -24,7 +24,7 @@ void report_outside(const Ins& ins, InterpreterMachine& machine, const CheckedSi
 }
 
 template <Dtype D>
-struct LoadRun {
+struct InterpreterLoad {
   static const Ins* run(const Ins& ins, Machine& machine) {
     const CheckedSite& site = site_of(ins);
     std::int64_t outside = 0;
@@ -43,7 +43,7 @@ struct LoadRun {
 };
 
 template <Dtype D>
-struct StoreRun {
+struct InterpreterStore {
   static const Ins* run(const Ins& ins, Machine& machine) {
     const CheckedSite& site = site_of(ins);
     std::int64_t outside = 0;
@@ -273,7 +273,7 @@ Slot InterpreterCompiler::load(const Load& load, const Expr& expr) {
   }
   CheckedSite* site = make_site(load.access, expr->span);
   const Slot dst = new_slot();
-  const std::size_t at_load = emit({.run = run_for_dtype<LoadRun>(site->memory->dtype), .dst = dst, .object = site});
+  const std::size_t at_load = emit({.run = run_for_dtype<InterpreterLoad>(site->memory->dtype), .dst = dst, .object = site});
   if (load.access.rule.kind == Rule::Kind::Fill) {
     const std::size_t over = emit_jump();
     land(at_load);
@@ -444,7 +444,7 @@ void InterpreterCompiler::emit_store(const Access& target, Slot value, Dtype dty
   }
   const CheckedSite* site = make_site(target, span);
   if (atomic) emit({.run = run_atomic, .a = value, .c = static_cast<Slot>(binary_of(*atomic, dtype)), .object = site});
-  else emit({.run = run_for_dtype<StoreRun>(site->memory->dtype), .a = value, .object = site});
+  else emit({.run = run_for_dtype<InterpreterStore>(site->memory->dtype), .a = value, .object = site});
 }
 
 }  // namespace tilewright

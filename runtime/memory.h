@@ -91,6 +91,8 @@ inline Scalar load_typed(const std::byte* memory) {
   else return load_scalar(D, memory);
 }
 
+// The instruction F<dtype>::run. The name of F is unique in the program: g++ 12 merges instances for templates of the same
+// name in unnamed namespaces.
 template <template <Dtype> class F>
 Ins::Run run_for_dtype(Dtype dtype) {
   switch (dtype) {

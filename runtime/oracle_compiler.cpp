@@ -26,7 +26,7 @@ void put_outside(const Ins& ins, OracleMachine& machine, const OracleSite& site,
 }
 
 template <Dtype D>
-struct LoadRun {
+struct OracleLoad {
   static const Ins* run(const Ins& ins, Machine& machine) {
     const OracleSite& site = site_of(ins);
     std::int64_t outside = 0;
@@ -185,7 +185,7 @@ OracleSite* OracleCompiler::make_site(const Access& access) {
 Slot OracleCompiler::load(const Load& load, const Expr&) {
   OracleSite* site = make_site(load.access);
   const Slot dst = new_slot();
-  const Ins::Run read = site->memory->on_demand != nullptr ? run_load_on_demand : run_for_dtype<LoadRun>(site->memory->dtype);
+  const Ins::Run read = site->memory->on_demand != nullptr ? run_load_on_demand : run_for_dtype<OracleLoad>(site->memory->dtype);
   const std::size_t at_load = emit({.run = read, .dst = dst, .object = site});
   if (load.access.rule.kind == Rule::Kind::Fill) {
     const std::size_t over = emit_jump();
