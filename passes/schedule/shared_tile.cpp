@@ -59,6 +59,7 @@ Layout tile_layout(const std::vector<BufferAxis>& axes, Dtype dtype, const TileO
 }
 
 std::optional<Layout> resized_layout(const Layout& layout, const std::vector<BufferAxis>& before, const std::vector<BufferAxis>& after) {
+  if (layout.xor_bytes) return std::nullopt;
   std::vector<std::size_t> order;
   for (std::size_t n = 0; n < layout.axes.size(); ++n) {
     if (layout.axes[n].factors.size() != 1 || layout.axes[n].factors[0].place != Place::Mem) return std::nullopt;
