@@ -14,10 +14,13 @@ namespace {
 
 constexpr double unknown = std::numeric_limits<double>::infinity();
 
-// An infinite or NaN value is compared by class; its error says nothing.
+// An infinite or NaN value is compared by class; its error says nothing. Where f32 has only denormals, its rounding has
+// an absolute size.
 void put(Machine& machine, const Ins& ins, double value, double error) {
+  const double magnitude = std::fabs(value);
   machine.slots[ins.dst] = real_scalar(value);
-  machine.errors[ins.dst] = std::isfinite(value) ? error + ins.unit * std::fabs(value) : 0;
+  machine.errors[ins.dst] = std::isfinite(value) ? error + ins.unit * magnitude : 0;
+  if (magnitude < 0x1p-125 && magnitude > 0 && ins.unit == 0x1p-24) machine.errors[ins.dst] += 0x1p-149;
 }
 
 template <BinaryOp Op>
