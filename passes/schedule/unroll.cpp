@@ -71,7 +71,8 @@ class Unrolling {
       outer.push_back(counted(groups, *extent / factor_->value, axis.span));
     }
     Stmt result = make_stmt(Loop{LoopKind::Unroll, {inner}, std::nullopt, std::move(body)}, span);
-    return outer.empty() ? result : make_stmt(Loop{LoopKind::Serial, std::move(outer), std::nullopt, {result}}, span);
+    if (outer.empty()) return result;
+    return make_stmt(Loop{LoopKind::Serial, std::move(outer), std::nullopt, {result}}, span);
   }
 
   LineName name_;
