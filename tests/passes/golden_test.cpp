@@ -1,0 +1,128 @@
+// Golden files of the schedule passes. `tests/passes/<pass>/<case>.ir` is a plan with its lines as comments in front,
+//
+//   // line: tile block i 16, j 16
+//   // sizes: M 5, N 33               (instead of the usual small sizes; `none`: the plan is not run)
+//
+// and `<case>.expected` the plan after them, or for `fail_*` the diagnostic. Of every plan on the way it is checked that it
+// comes back from its own text, verifies, and gives the bits that the plan gave before, as long as the lines are exact: in
+// the tile interpreter with parallel loops forwards, backwards and shuffled, and the last one, finished, in the simulator.
+// TILEWRIGHT_UPDATE=1 rewrites the expectations.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/locations.h"
+#include "tests/passes/plan_checks.h"
+
+namespace tilewright {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_file(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+struct Case {
+  std::string name;
+  std::string text;
+  std::vector<ScheduleLine> lines;
+  std::vector<Sizes> sizes;  // empty: the usual ones
+  bool runs = true;
+};
+
+Sizes read_sizes_of(const std::string& text) {
+  Sizes result;
+  std::string blanks = text;
+  std::replace(blanks.begin(), blanks.end(), ',', ' ');
+  std::istringstream in(blanks);
+  std::string name;
+  for (std::int64_t value = 0; in >> name >> value;) result[name] = value;
+  return result;
+}
+
+Case read_case(const fs::path& path) {
+  Case result{path.filename().string(), read_file(path), {}, {}, true};
+  std::istringstream in(result.text);
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number) {
+    if (line.starts_with("// line: ")) result.lines.push_back(tokenize_line(line.substr(9), Span{0, number, 10, number, 11}));
+    if (line.starts_with("// sizes: none")) result.runs = false;
+    else if (line.starts_with("// sizes: ")) result.sizes.push_back(read_sizes_of(line.substr(10)));
+  }
+  return result;
+}
+
+void compare(const fs::path& expected, const std::string& text) {
+  if (updates_expectations()) {
+    std::ofstream(expected, std::ios::binary) << text;
+    return;
+  }
+  if (fs::exists(expected)) CHECK(text == read_file(expected));
+  else FAIL_CHECK(expected.string() << " is missing; TILEWRIGHT_UPDATE=1 writes it");
+}
+
+// The plan after all lines; the checks of each on the way.
+Plan run_lines(const Case& test, bool& exact) {
+  Target target;
+  Plan first = parse_plan(test.text);
+  check_plan(first);
+  Plan plan = first;
+  for (const ScheduleLine& line : test.lines) {
+    INFO("line ", line.text);
+    plan = apply_line(plan, line, target);
+    check_plan(plan);
+    exact = exact && is_exact(line.word);
+    if (exact && test.runs) check_same_results(first, plan, test.sizes, Device::Interpreter);
+  }
+  return plan;
+}
+
+void run_case(const fs::path& path) {
+  Case test = read_case(path);
+  INFO("case ", path.parent_path().filename().string(), "/", test.name);
+  fs::path expected = fs::path(path).replace_extension(".expected");
+  bool must_fail = test.name.starts_with("fail_");
+  bool exact = true;
+  try {
+    Plan plan = run_lines(test, exact);
+    compare(expected, print(plan));
+    CHECK_MESSAGE(!must_fail, "was not refused");
+    Plan finished = finish(plan, Target{});
+    if (exact && test.runs) check_same_results(parse_plan(test.text), finished, test.sizes, Device::Simulator);
+  } catch (const UserError& error) {
+    std::string text = render(error.diagnostics(), {SourceFile{test.name, test.text}});
+    if (must_fail) compare(expected, text);
+    else FAIL_CHECK(text);
+  } catch (const InternalError& error) {
+    FAIL_CHECK(std::string(error.what()));
+  }
+}
+
+void run_folder(const std::string& pass) {
+  fs::path folder = source_root() / "tests" / "passes" / pass;
+  std::vector<fs::path> cases;
+  if (fs::exists(folder))
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+      if (entry.path().extension() == ".ir") cases.push_back(entry.path());
+  std::sort(cases.begin(), cases.end());
+  CHECK_MESSAGE(!cases.empty(), "no case for ", pass);
+  for (const fs::path& path : cases) run_case(path);
+}
+
+}  // namespace
+
+TEST_CASE("every schedule word has golden files that hold") {
+  for (const SchedulePass& pass : schedule_passes()) {
+    SUBCASE(std::string(pass.word).c_str()) { run_folder(std::string(pass.word)); }
+  }
+}
+
+}  // namespace tilewright
