@@ -76,6 +76,7 @@ Kernel bind_kernel(const Kernel& kernel, const std::vector<Binding>& bindings, c
   while (shape.size() > 1 && shape.back() == 1) shape.pop_back();
   Kernel result = kernel;
   result.block_shape = shape;
+  number_steps(deal);
   result.body = bound_body(loops, Layout{std::move(deal), 0});
   return result;
 }

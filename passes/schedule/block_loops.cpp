@@ -50,6 +50,16 @@ void move_into_tile(BlockLoops& loops, const LineName& loop) {
   loops.grid.erase(at);
 }
 
+void number_steps(std::vector<AxisLayout>& deal) {
+  std::int64_t stride = 1;
+  for (auto axis = deal.rbegin(); axis != deal.rend(); ++axis)
+    for (auto factor = axis->factors.rbegin(); factor != axis->factors.rend(); ++factor) {
+      if (factor->place != Place::Step) continue;
+      factor->stride = stride;
+      stride *= factor->extent;
+    }
+}
+
 namespace {
 
 Block without_parallel(const Block& body) {

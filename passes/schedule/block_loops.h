@@ -23,6 +23,9 @@ BlockLoops take_block_loops(const Kernel& kernel, const ScheduleLine& line);
 // Makes a loop of the outermost nest one of the tile's; it needs a constant extent.
 void move_into_tile(BlockLoops& loops, const LineName& loop);
 
+// Numbers the steps of a deal through, the last axis fastest.
+void number_steps(std::vector<AxisLayout>& deal);
+
 // grid … { each … on (deal) { body } }. Parallel loops further inside become a thread's own serial ones.
 Block bound_body(const BlockLoops& loops, Layout deal);
 

@@ -42,6 +42,7 @@ Layout row_by_row(const std::vector<Axis>& axes, std::int64_t threads) {
     taken *= share;
     if (!whole) threads = taken;
   }
+  number_steps(layout);
   return Layout{std::move(layout), 0};
 }
 
