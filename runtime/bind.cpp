@@ -116,7 +116,8 @@ std::vector<std::int64_t> shape_of(const std::vector<Expr>& shape, const Names& 
 
 Arguments bind_arguments(const Plan& plan, std::map<std::string, HostTensor> inputs,
                          const std::map<std::string, std::int64_t>& given) {
-  for (const auto& [name, tensor] : inputs) {
+  for (const auto& input : inputs) {
+    const std::string& name = input.first;
     const auto param = std::find_if(plan.params.begin(), plan.params.end(), [&](const Param& p) { return p.name == name; });
     if (param == plan.params.end()) refuse(fmt::format("`{}` has no parameter `{}`", plan.name, name));
     if (param->kind == ParamKind::Out) refuse(fmt::format("`{}` is an output of `{}`", name, plan.name));

@@ -43,8 +43,8 @@ void replace_file(const std::string& path, std::string_view head, std::string_vi
   {
     File file(std::fopen(draft.c_str(), "wb"), std::fclose);
     if (!file) refuse("write", path, errno);
-    const bool is_written = std::fwrite(head.data(), 1, head.size(), file.get()) == head.size() &&
-                            std::fwrite(body.data(), 1, body.size(), file.get()) == body.size();
+    const auto write = [&](std::string_view text) { return text.empty() || std::fwrite(text.data(), 1, text.size(), file.get()) == text.size(); };
+    const bool is_written = write(head) && write(body);
     const int code = errno;
     const bool is_closed = std::fclose(file.release()) == 0;
     if (!is_written || !is_closed) {
