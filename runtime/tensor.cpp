@@ -56,7 +56,8 @@ HostTensor make_tensor(Dtype dtype, std::vector<std::int64_t> shape) {
     overflows = overflows || __builtin_mul_overflow(bytes, extent, &bytes);
   }
   if (is_empty) bytes = 0;
-  if (overflows && !is_empty)
+  constexpr std::int64_t most_bytes = std::int64_t{1} << 46;
+  if ((overflows || bytes > most_bytes) && !is_empty)
     throw UserError({}, fmt::format("a tensor of shape [{}] is larger than any memory", fmt::join(shape, ", ")));
   HostTensor tensor{dtype, std::move(shape), {}};
   try {

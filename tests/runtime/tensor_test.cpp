@@ -53,7 +53,7 @@ TEST_SUITE("tensor") {
   TEST_CASE("sizes that no memory has") {
     CHECK_THROWS_AS(make_tensor(Dtype::F32, {1LL << 40, 1LL << 40}), UserError);
     CHECK_THROWS_AS(make_tensor(Dtype::F32, {-1}), UserError);
-    CHECK_THROWS(make_tensor(Dtype::F32, {1LL << 55}));
+    CHECK_THROWS_AS(make_tensor(Dtype::F32, {1LL << 55}), UserError);
   }
 
   TEST_CASE("poison is seen and no right answer looks like it") {
