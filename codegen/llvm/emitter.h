@@ -115,6 +115,7 @@ class Emitter {
   std::vector<llvm::Value*> indices(const Access& access);
   // True where every index is in its range; also the first that is not, as i64 (only if asked for).
   llvm::Value* in_range(const Access& access, const Storage& place, llvm::Value** offender);
+  llvm::Value* is_nonempty(const std::vector<Expr>& sides);
   std::vector<llvm::Value*> folded_indices(const Access& access, const Storage& place);  // clamp, wrap, mirror
   llvm::Value* element_address(const Storage& place, const std::vector<llvm::Value*>& index);
   std::vector<Expr> extents(const Access& access, const Storage& place) const;

@@ -44,6 +44,12 @@ Value* Emitter::in_range(const Access& access, const Storage& place, Value** off
   return all;
 }
 
+Value* Emitter::is_nonempty(const std::vector<Expr>& sides) {
+  Value* all = b_.getTrue();
+  for (const Expr& side : sides) all = b_.CreateAnd(all, b_.CreateICmpSGT(value(side), arithmetic_.index(0)));
+  return all;
+}
+
 std::vector<Value*> Emitter::folded_indices(const Access& access, const Storage& place) {
   const std::vector<Expr> sides = extents(access, place);
   std::vector<Value*> index = indices(access);
@@ -111,7 +117,10 @@ Value* Emitter::load(const Access& access) {
     }
     case Rule::Kind::Clamp:
     case Rule::Kind::Wrap:
-    case Rule::Kind::Mirror: return read(place, element_address(place, folded_indices(access, place)));
+    case Rule::Kind::Mirror:
+      // An empty tensor has no element to fold to: 0.
+      return choose(is_nonempty(extents(access, place)), [&] { return read(place, element_address(place, folded_indices(access, place))); },
+                    [&]() -> Value* { return arithmetic_.constant(0, place.dtype); });
     case Rule::Kind::Skip: internal_error(fmt::format("llvm: a load of `{}` with `skip` reached the generator", access.buffer));
   }
   internal_error("llvm: a rule without a case");
