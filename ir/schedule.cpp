@@ -27,7 +27,8 @@ class LineLexer {
 
   Span span(std::size_t from, std::size_t to) const {
     if (!start_.is_known()) return {start_.file, 1, static_cast<int>(from) + 1, 1, static_cast<int>(to) + 1};
-    return {start_.file, start_.line, start_.column + static_cast<int>(from), start_.line, start_.column + static_cast<int>(to)};
+    return {start_.file, start_.line, start_.column + static_cast<int>(from), start_.line,
+            start_.column + static_cast<int>(to)};
   }
 
  private:
@@ -46,7 +47,9 @@ class LineLexer {
     char c = text_[at_];
     if (is_letter(c)) {
       // A dot belongs to the name if a letter or digit follows: `k.block`, but `lo..hi`.
-      while (is_letter(ahead(0)) || is_digit(ahead(0)) || (ahead(0) == '.' && (is_letter(ahead(1)) || is_digit(ahead(1))))) ++at_;
+      while (is_letter(ahead(0)) || is_digit(ahead(0)) ||
+             (ahead(0) == '.' && (is_letter(ahead(1)) || is_digit(ahead(1)))))
+        ++at_;
       return made(ScheduleToken::Kind::Name, from);
     }
     if (is_digit(c)) return number();
@@ -91,8 +94,10 @@ class LineLexer {
 std::string collapse_blanks(const std::string& text) {
   std::string result;
   for (char c : text) {
-    if (!is_blank(c)) result += c;
-    else if (!result.empty() && result.back() != ' ') result += ' ';
+    if (!is_blank(c))
+      result += c;
+    else if (!result.empty() && result.back() != ' ')
+      result += ' ';
   }
   if (!result.empty() && result.back() == ' ') result.pop_back();
   return result;
@@ -106,7 +111,9 @@ ScheduleLine tokenize_line(const std::string& text, Span span) {
   line.text = collapse_blanks(text);
   line.span = lexer.span(0, text.size());
   line.tokens = lexer.tokens();
-  auto is_name = [&](std::size_t n) { return n < line.tokens.size() && line.tokens[n].kind == ScheduleToken::Kind::Name; };
+  auto is_name = [&](std::size_t n) {
+    return n < line.tokens.size() && line.tokens[n].kind == ScheduleToken::Kind::Name;
+  };
   if (is_name(0) && line.tokens.size() > 1 && line.tokens[1].text == ":") {
     line.target = line.tokens[0].text;
     line.tokens.erase(line.tokens.begin(), line.tokens.begin() + 2);

@@ -28,7 +28,8 @@ LineName LineReader::name(std::string_view what) {
 LineNumber LineReader::number(std::string_view what, std::int64_t least) {
   if (at_end() || line_.tokens[at_].kind != ScheduleToken::Kind::Number) fail(what);
   const ScheduleToken& token = line_.tokens[at_++];
-  if (token.number < least) throw UserError(token.span, fmt::format("{} is {}, it must be at least {}", what, token.number, least));
+  if (token.number < least)
+    throw UserError(token.span, fmt::format("{} is {}, it must be at least {}", what, token.number, least));
   return {token.number, token.span};
 }
 
@@ -53,7 +54,8 @@ Span LineReader::here() const {
 
 void LineReader::fail(std::string_view needed) const {
   std::string seen = at_end() ? "the line ends" : fmt::format("`{}` stands", line_.tokens[at_].text);
-  throw UserError(here(), fmt::format("{} where `{}` needs {}", seen, line_.word, needed), fmt::format("as in `{}`", syntax_));
+  throw UserError(here(), fmt::format("{} where `{}` needs {}", seen, line_.word, needed),
+                  fmt::format("as in `{}`", syntax_));
 }
 
 std::vector<std::pair<LineName, LineNumber>> read_sizes(LineReader& reader) {

@@ -32,10 +32,10 @@ class LineReader {
   bool at(std::string_view text) const;
   bool accept(std::string_view text);  // a word or a mark
   void expect(std::string_view text);
-  LineName name(std::string_view what);         // `what`: "a loop", "a tensor"
+  LineName name(std::string_view what);                              // `what`: "a loop", "a tensor"
   LineNumber number(std::string_view what, std::int64_t least = 1);  // refuses one below `least`
   const ScheduleToken& take();
-  void end();  // refuses what is left
+  void end();         // refuses what is left
   Span here() const;  // of the next token, or behind the last
 
   [[noreturn]] void fail(std::string_view needed) const;

@@ -59,6 +59,8 @@ std::optional<std::int64_t> constant_difference(const LinearForm& a, const Linea
   return difference.constant;
 }
 
-bool is_same_index(const Expr& a, const Expr& b) { return a == b || constant_difference(linear_form(a), linear_form(b)) == 0; }
+bool is_same_index(const Expr& a, const Expr& b) {
+  return a == b || constant_difference(linear_form(a), linear_form(b)) == 0;
+}
 
 }  // namespace tilewright

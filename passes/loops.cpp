@@ -39,14 +39,22 @@ bool has_loop(const Block& body, std::string_view name) { return find_loop(body,
 
 std::string_view name_of(LoopKind kind) {
   switch (kind) {
-    case LoopKind::Parallel: return "parallel";
-    case LoopKind::Grid: return "grid";
-    case LoopKind::Cluster: return "cluster";
-    case LoopKind::Ordered: return "ordered";
-    case LoopKind::Each: return "each";
-    case LoopKind::Serial: return "serial";
-    case LoopKind::Unroll: return "unroll";
-    case LoopKind::Vector: return "vector";
+    case LoopKind::Parallel:
+      return "parallel";
+    case LoopKind::Grid:
+      return "grid";
+    case LoopKind::Cluster:
+      return "cluster";
+    case LoopKind::Ordered:
+      return "ordered";
+    case LoopKind::Each:
+      return "each";
+    case LoopKind::Serial:
+      return "serial";
+    case LoopKind::Unroll:
+      return "unroll";
+    case LoopKind::Vector:
+      return "vector";
   }
   internal_error("a loop of no kind");
 }
@@ -83,7 +91,9 @@ Plan map_kernels_with(const Plan& plan, const ScheduleLine& line, const std::vec
 
   std::string exist;
   for (const Kernel* kernel : kernels_of(plan))
-    if (is_meant(*kernel)) exist += fmt::format("{}`{}` has {}", exist.empty() ? "" : "; ", kernel->name, in_words(loop_names(kernel->body)));
+    if (is_meant(*kernel))
+      exist +=
+          fmt::format("{}`{}` has {}", exist.empty() ? "" : "; ", kernel->name, in_words(loop_names(kernel->body)));
   for (const LineName& loop : loops) {
     bool somewhere = false;
     for (const Kernel* kernel : kernels_of(plan)) somewhere |= is_meant(*kernel) && has_loop(kernel->body, loop.text);
@@ -112,7 +122,8 @@ Block map_block_body(const Block& kernel_body, const std::function<Block(const B
   if (!is_outer) return f(kernel_body);
   Block result;
   for (const Stmt& stmt : kernel_body)
-    result.push_back(is_block_loop(stmt) ? map_bodies(stmt, [&](const Block& inner) { return map_block_body(inner, f); }) : stmt);
+    result.push_back(
+        is_block_loop(stmt) ? map_bodies(stmt, [&](const Block& inner) { return map_block_body(inner, f); }) : stmt);
   return result;
 }
 
@@ -147,7 +158,9 @@ std::optional<std::int64_t> constant_extent(const Axis& axis) {
 
 Expr extent_of(const Axis& axis) { return axis.lo ? axis.hi - axis.lo : axis.hi; }
 
-Axis counted(std::string name, std::int64_t extent, Span span) { return Axis{std::move(name), integer(0), integer(extent), {}, span}; }
+Axis counted(std::string name, std::int64_t extent, Span span) {
+  return Axis{std::move(name), integer(0), integer(extent), {}, span};
+}
 
 // ---- Tidy index arithmetic
 
@@ -272,7 +285,8 @@ class VaryingNames {
  public:
   VaryingNames(const Block& body, const std::set<std::string>& vars) : vars_(vars) {
     walk(body, [&](const Stmt& stmt) {
-      if (const Buffer* buffer = as<Buffer>(stmt); buffer && buffer->space == Space::Register) registers_.insert(buffer->name);
+      if (const Buffer* buffer = as<Buffer>(stmt); buffer && buffer->space == Space::Register)
+        registers_.insert(buffer->name);
       return true;
     });
     for (std::size_t before = names_.size() + 1; before != names_.size();) {
@@ -314,6 +328,8 @@ class VaryingNames {
 
 }  // namespace
 
-std::set<std::string> varying_names(const Block& body, const std::set<std::string>& vars) { return VaryingNames(body, vars).take(); }
+std::set<std::string> varying_names(const Block& body, const std::set<std::string>& vars) {
+  return VaryingNames(body, vars).take();
+}
 
 }  // namespace tilewright

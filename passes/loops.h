@@ -1,7 +1,7 @@
 // Loops by the names that schedule lines use, and the kernels that a line acts on.
 //
-// `tile block i 16` makes `i.block`; a bare `i` is the innermost loop of `i`. Parts that `coarsen` makes, `i.coarse` and
-// `i.by`, never become the bare `i`. Sibling loops may share a name: a line acts on all of them.
+// `tile block i 16` makes `i.block`; a bare `i` is the innermost loop of `i`. Parts that `coarsen` makes, `i.coarse`
+// and `i.by`, never become the bare `i`. Sibling loops may share a name: a line acts on all of them.
 #pragma once
 
 #include <functional>
@@ -33,8 +33,8 @@ struct FoundLoop {
 std::optional<FoundLoop> find_loop(const Block& body, std::string_view name);
 std::string_view name_of(LoopKind kind);
 
-// A copy of the plan with f on each kernel that has all `loops`, or on the line's target only. Throws UserError where no
-// kernel has them, with the loops that exist.
+// A copy of the plan with f on each kernel that has all `loops`, or on the line's target only. Throws UserError where
+// no kernel has them, with the loops that exist.
 Plan map_kernels_with(const Plan& plan, const ScheduleLine& line, const std::vector<LineName>& loops,
                       const std::function<Kernel(const Kernel&)>& f);
 // The kernel that a tensor's name stands for; refuses an unknown one.

@@ -13,7 +13,9 @@ namespace tilewright {
 
 namespace {
 
-bool is_zero(const std::optional<Scalar>& value, Dtype dtype) { return value && (is_float(dtype) ? value->f == 0 : value->i == 0); }
+bool is_zero(const std::optional<Scalar>& value, Dtype dtype) {
+  return value && (is_float(dtype) ? value->f == 0 : value->i == 0);
+}
 
 // Whether `value`, an update of `old`, is `old` again.
 bool leaves_unchanged(const Expr& value, const Expr& old) {
@@ -41,12 +43,15 @@ class Dropping {
  public:
   Dropping(const Block& block_body, const Plan& plan) : plan_(plan) {
     walk(block_body, [&](const Stmt& stmt) {
-      if (const Buffer* buffer = as<Buffer>(stmt)) (buffer->space == Space::Register ? registers_ : shared_).insert(buffer->name);
+      if (const Buffer* buffer = as<Buffer>(stmt))
+        (buffer->space == Space::Register ? registers_ : shared_).insert(buffer->name);
       return true;
     });
     walk(block_body, [&](const Stmt& stmt) {
-      if (const Copy* copy = as<Copy>(stmt); copy && shared_.count(copy->target.buffer)) copies_[copy->target.buffer] = *copy;
-      if (const Store* store = as<Store>(stmt); store && !registers_.count(store->target.buffer)) stores_.push_back(*store);
+      if (const Copy* copy = as<Copy>(stmt); copy && shared_.count(copy->target.buffer))
+        copies_[copy->target.buffer] = *copy;
+      if (const Store* store = as<Store>(stmt); store && !registers_.count(store->target.buffer))
+        stores_.push_back(*store);
       return true;
     });
   }
@@ -54,14 +59,16 @@ class Dropping {
   Block apply(const Block& body, std::set<std::string> reduced) {
     Block result;
     for (const Stmt& stmt : body) {
-      if (const Store* store = as<Store>(stmt); store && registers_.count(store->target.buffer) && !store->where.empty()) {
+      if (const Store* store = as<Store>(stmt);
+          store && registers_.count(store->target.buffer) && !store->where.empty()) {
         result.push_back(make_stmt(without_predicates(*store, reduced), stmt->span));
         continue;
       }
       std::set<std::string> inner = reduced;
       if (const Loop* loop = as<Loop>(stmt))
         for (const Axis& axis : loop->axes)
-          if (loop->kind == LoopKind::Serial || ((loop->kind == LoopKind::Unroll || loop->kind == LoopKind::Vector) && !is_part(axis.name)))
+          if (loop->kind == LoopKind::Serial ||
+              ((loop->kind == LoopKind::Unroll || loop->kind == LoopKind::Vector) && !is_part(axis.name)))
             inner.insert(axis.name);
       result.push_back(map_bodies(stmt, [&](const Block& nested) { return apply(nested, inner); }));
     }
@@ -75,7 +82,8 @@ class Dropping {
       if (found == added_.end()) return {stmt};
       Copy node = *copy;
       for (const Expr& condition : found->second)
-        if (std::find(node.where.begin(), node.where.end(), condition) == node.where.end()) node.where.push_back(condition);
+        if (std::find(node.where.begin(), node.where.end(), condition) == node.where.end())
+          node.where.push_back(condition);
       return {make_stmt(std::move(node), stmt->span)};
     });
   }
@@ -86,8 +94,10 @@ class Dropping {
     node.where.clear();
     for (std::size_t n = 0; n < store.where.size(); ++n) {
       std::set<std::string> names = variables_of(store.where[n]);
-      bool is_reduced = std::any_of(names.begin(), names.end(), [&](const std::string& name) { return reduced.count(name) > 0; });
-      bool superfluous = is_reduced ? is_absorbed(store, store.where[n], names, reduced) : is_never_stored(store, n, names);
+      bool is_reduced =
+          std::any_of(names.begin(), names.end(), [&](const std::string& name) { return reduced.count(name) > 0; });
+      bool superfluous =
+          is_reduced ? is_absorbed(store, store.where[n], names, reduced) : is_never_stored(store, n, names);
       if (!superfluous) node.where.push_back(store.where[n]);
     }
     return node;
@@ -111,7 +121,8 @@ class Dropping {
     for (std::size_t other = 0; other < store.where.size(); ++other)
       if (other != n && reads_tensor_by(store.where[other], names)) return false;
     return std::all_of(stores_.begin(), stores_.end(), [&](const Store& memory) {
-      return std::any_of(memory.where.begin(), memory.where.end(), [&](const Expr& condition) { return is_same_condition(condition, store.where[n]); });
+      return std::any_of(memory.where.begin(), memory.where.end(),
+                         [&](const Expr& condition) { return is_same_condition(condition, store.where[n]); });
     });
   }
 
@@ -123,7 +134,8 @@ class Dropping {
   }
 
   // `element < limit` on a reduced index.
-  bool is_absorbed(const Store& store, const Expr& condition, const std::set<std::string>& names, const std::set<std::string>& reduced) {
+  bool is_absorbed(const Store& store, const Expr& condition, const std::set<std::string>& names,
+                   const std::set<std::string>& reduced) {
     const Binary* bound = as<Binary>(condition);
     if (!bound || bound->op != BinaryOp::Lt || store.atomic) return false;
     std::set<std::string> own;
@@ -147,9 +159,10 @@ class Dropping {
     return copy.source.rule.kind == Rule::Kind::Fill ? copy.source.rule.fill : constant(0, dtype);
   }
 
-  // Whether the element that `access` reads of a staged tile is the copy's fill wherever `bound` does not hold; notes the
-  // predicate that the copy needs for that where the tensor's own end does not see to it.
-  bool is_at_fill(const Copy& copy, const Access& access, const Binary& bound, std::vector<std::pair<std::string, Expr>>& needed) const {
+  // Whether the element that `access` reads of a staged tile is the copy's fill wherever `bound` does not hold; notes
+  // the predicate that the copy needs for that where the tensor's own end does not see to it.
+  bool is_at_fill(const Copy& copy, const Access& access, const Binary& bound,
+                  std::vector<std::pair<std::string, Expr>>& needed) const {
     auto tensor = find_tensor(plan_, copy.source.buffer);
     if (!tensor || copy.source.rule.kind != Rule::Kind::Fill || !as<Const>(copy.source.rule.fill)) return false;
     std::vector<std::pair<std::string, Expr>> places;

@@ -33,32 +33,42 @@ std::vector<Binding> read_bindings(LineReader& reader) {
     LineName loop = reader.name("the name of a loop");
     LineName where = reader.name("`thread.x`, `thread.y`, `thread.z` or `block`");
     std::optional<Place> place = where.text == "block" ? Place::Mem : place_by_name(where.text);
-    bool known = place && (where.text == "block" || *place == Place::ThreadX || *place == Place::ThreadY || *place == Place::ThreadZ);
-    if (!known) throw UserError(where.span, fmt::format("`{}` is no place to bind to: `thread.x`, `thread.y`, `thread.z` or `block`", where.text));
+    bool known = place && (where.text == "block" || *place == Place::ThreadX || *place == Place::ThreadY ||
+                           *place == Place::ThreadZ);
+    if (!known)
+      throw UserError(
+          where.span,
+          fmt::format("`{}` is no place to bind to: `thread.x`, `thread.y`, `thread.z` or `block`", where.text));
     for (const Binding& other : result) {
       if (other.loop.text == loop.text) throw UserError(loop.span, fmt::format("`{}` is bound twice", loop.text));
       if (other.place == *place && *place != Place::Mem)
-        throw UserError(where.span, fmt::format("`{}` is taken by `{}`", where.text, other.loop.text), "make one loop of a place, or let the rest be steps");
+        throw UserError(where.span, fmt::format("`{}` is taken by `{}`", where.text, other.loop.text),
+                        "make one loop of a place, or let the rest be steps");
     }
     result.push_back({std::move(loop), *place});
   } while (reader.accept(","));
   return result;
 }
 
-Kernel bind_kernel(const Kernel& kernel, const std::vector<Binding>& bindings, const ScheduleLine& line, const Target& target) {
+Kernel bind_kernel(const Kernel& kernel, const std::vector<Binding>& bindings, const ScheduleLine& line,
+                   const Target& target) {
   for (const Binding& binding : bindings) refuse_unless_parallel(kernel, binding.loop, "bind");
   BlockLoops loops = take_block_loops(kernel, line);
   std::vector<std::int64_t> shape{1, 1, 1};
   std::vector<AxisLayout> deal;
   for (const Binding& binding : bindings) {
-    bool in_grid = std::any_of(loops.grid.begin(), loops.grid.end(), [&](const Axis& axis) { return axis.name == binding.loop.text; });
+    bool in_grid = std::any_of(loops.grid.begin(), loops.grid.end(),
+                               [&](const Axis& axis) { return axis.name == binding.loop.text; });
     if (binding.place == Place::Mem && !in_grid)
-      throw UserError(binding.loop.span, fmt::format("`{}` stands inside a tile; `block` takes a loop of the outermost nest", binding.loop.text));
+      throw UserError(
+          binding.loop.span,
+          fmt::format("`{}` stands inside a tile; `block` takes a loop of the outermost nest", binding.loop.text));
     if (binding.place != Place::Mem && in_grid) move_into_tile(loops, binding.loop);
   }
   if (loops.tile.empty())
     throw UserError(line.span, fmt::format("no loop of kernel `{}` would lie on threads", kernel.name),
-                    fmt::format("put `tile block {} 256` in front and bind `{}` to `thread.x`", loops.grid.back().name, loops.grid.back().name));
+                    fmt::format("put `tile block {} 256` in front and bind `{}` to `thread.x`", loops.grid.back().name,
+                                loops.grid.back().name));
   for (const Axis& axis : loops.tile) {
     std::int64_t extent = constant_extent(axis).value_or(0);
     Place place = Place::Step;
@@ -71,7 +81,9 @@ Kernel bind_kernel(const Kernel& kernel, const std::vector<Binding>& bindings, c
   }
   std::int64_t threads = shape[0] * shape[1] * shape[2];
   if (threads > target.most_threads)
-    throw UserError(line.span, fmt::format("{} x {} x {} are {} threads, a block has at most {}", shape[0], shape[1], shape[2], threads, target.most_threads),
+    throw UserError(line.span,
+                    fmt::format("{} x {} x {} are {} threads, a block has at most {}", shape[0], shape[1], shape[2],
+                                threads, target.most_threads),
                     "make the tile smaller");
   while (shape.size() > 1 && shape.back() == 1) shape.pop_back();
   Kernel result = kernel;
@@ -89,7 +101,8 @@ Plan bind(const Plan& plan, const ScheduleLine& line, const Target& target) {
   reader.end();
   std::vector<LineName> names;
   for (const Binding& binding : bindings) names.push_back(binding.loop);
-  return map_kernels_with(plan, line, names, [&](const Kernel& kernel) { return bind_kernel(kernel, bindings, line, target); });
+  return map_kernels_with(plan, line, names,
+                          [&](const Kernel& kernel) { return bind_kernel(kernel, bindings, line, target); });
 }
 
 }  // namespace tilewright

@@ -2,7 +2,8 @@
 //
 //   coarsen i 8 by 4
 //   before   grid i.block in ceildiv(M, 16) { each i in 16 on (…) { reg acc; acc = 0.0
-//              serial k in K { acc = fma(A[i.block*16 + i, k], …, acc) where … }; C[i.block*16 + i, …] = acc where … } }
+//              serial k in K { acc = fma(A[i.block*16 + i, k], …, acc) where … }; C[i.block*16 + i, …] = acc where … }
+//              }
 //   after    grid i.block in ceildiv(M, 128) { each i in 16 on (…) { reg acc: f32[i.coarse 2, i.by 4]
 //              unroll i.coarse in 2, i.by in 4 { acc[i.coarse, i.by] = 0.0 }
 //              serial k in K { unroll i.coarse in 2, i.by in 4 {
@@ -40,7 +41,8 @@ struct Coarsening {
 // One loop of one kernel.
 class Coarsener {
  public:
-  Coarsener(const Plan& plan, const Coarsening& line) : divisors_(divisors_of(plan.facts)), line_(line), element_(line.loop.text) {}
+  Coarsener(const Plan& plan, const Coarsening& line)
+      : divisors_(divisors_of(plan.facts)), line_(line), element_(line.loop.text) {}
 
   Kernel apply(const Kernel& kernel) {
     find_loops(kernel.body);
@@ -49,7 +51,8 @@ class Coarsener {
     if (tiles > 1) parts_.push_back(counted(element_ + ".coarse", tiles, line_.loop.span));
     if (line_.by > 1) parts_.push_back(counted(element_ + ".by", line_.by, line_.loop.span));
     for (const Axis& part : parts_)
-      if (has_loop(kernel.body, part.name)) throw UserError(line_.loop.span, fmt::format("`{}` is coarsened already", element_));
+      if (has_loop(kernel.body, part.name))
+        throw UserError(line_.loop.span, fmt::format("`{}` is coarsened already", element_));
 
     Kernel result = kernel;
     Expr last;  // where the loop ends, if a larger tile may go past it
@@ -68,7 +71,10 @@ class Coarsener {
   void find_loops(const Block& body) {
     auto found = find_loop(body, element_);
     if (found->kind != LoopKind::Each)
-      throw UserError(line_.loop.span, fmt::format("`{}` is `{}`; `coarsen` needs a loop that is bound to threads", element_, name_of(found->kind)), "`tile` and `bind` it first");
+      throw UserError(
+          line_.loop.span,
+          fmt::format("`{}` is `{}`; `coarsen` needs a loop that is bound to threads", element_, name_of(found->kind)),
+          "`tile` and `bind` it first");
     threads_ = constant_extent(found->axis).value_or(1);
     std::vector<std::string> levels;
     for (const std::string& name : loop_names(body)) {
@@ -76,9 +82,13 @@ class Coarsener {
       if (find_loop(body, name)->kind == LoopKind::Grid) grid_ = name;
       levels.push_back(name);
     }
-    if (grid_.empty()) throw UserError(line_.loop.span, fmt::format("no loop over tiles of `{}` is on the grid; there is nothing to take together", element_));
+    if (grid_.empty())
+      throw UserError(
+          line_.loop.span,
+          fmt::format("no loop over tiles of `{}` is on the grid; there is nothing to take together", element_));
     if (levels.size() > 1)
-      throw UserError(line_.loop.span, fmt::format("`{}` is tiled at several levels ({}); `coarsen` needs one", element_, in_words(levels)));
+      throw UserError(line_.loop.span, fmt::format("`{}` is tiled at several levels ({}); `coarsen` needs one",
+                                                   element_, in_words(levels)));
   }
 
   bool divides(const Expr& extent, std::int64_t size) const { return known_divisor(extent, divisors_) % size == 0; }
@@ -113,7 +123,8 @@ class Coarsener {
       if (store)
         for (const Expr& condition : store->where) {
           const Binary* bound = as<Binary>(condition);
-          if (bound && bound->op == BinaryOp::Lt) found |= uses_var(bound->lhs, grid_) && uses_var(bound->lhs, element_);
+          if (bound && bound->op == BinaryOp::Lt)
+            found |= uses_var(bound->lhs, grid_) && uses_var(bound->lhs, element_);
         }
       return !found;
     });
@@ -124,7 +135,8 @@ class Coarsener {
     Expr element = var(grid_) * threads_ + var(element_);
     return rewrite_statements(body, [&](const Stmt& stmt) -> Block {
       if (!is_own_each(stmt)) return {stmt};
-      return {map_bodies(stmt, [&](const Block& inner) { return with_predicate(inner, element_, less(element, last)); })};
+      return {
+          map_bodies(stmt, [&](const Block& inner) { return with_predicate(inner, element_, less(element, last)); })};
     });
   }
 
@@ -137,7 +149,8 @@ class Coarsener {
   // Register buffers of the block over the loop: where the loop's axis stands in each.
   void note_block_buffers(const Block& body) {
     walk(body, [&](const Stmt& stmt) {
-      if (const Buffer* buffer = as<Buffer>(stmt); buffer && buffer->space == Space::Register) registers_.insert(buffer->name);
+      if (const Buffer* buffer = as<Buffer>(stmt); buffer && buffer->space == Space::Register)
+        registers_.insert(buffer->name);
       return true;
     });
     walk(body, [&](const Stmt& stmt) {
@@ -158,9 +171,13 @@ class Coarsener {
       if (moved && moved->coefficient == 0) continue;
       std::size_t axis = copy.target.index.size();
       for (std::size_t n = 0; n < copy.target.index.size(); ++n)
-        if (const Var* place = as<Var>(copy.target.index[n]); place && uses_var(copy.source.index[d], place->name)) axis = n;
+        if (const Var* place = as<Var>(copy.target.index[n]); place && uses_var(copy.source.index[d], place->name))
+          axis = n;
       if (!moved || axis == copy.target.index.size())
-        throw UserError(line_.loop.span, fmt::format("the tile `{}` does not move along with `{}` in a way that it could grow", copy.target.buffer, grid_), "put `coarsen` before `stage`");
+        throw UserError(line_.loop.span,
+                        fmt::format("the tile `{}` does not move along with `{}` in a way that it could grow",
+                                    copy.target.buffer, grid_),
+                        "put `coarsen` before `stage`");
       growth_[copy.target.buffer].push_back({axis, std::abs(moved->coefficient) * (line_.factor.value - 1)});
     }
   }
@@ -195,7 +212,9 @@ class Coarsener {
     if (found == growth_.end()) return result;
     for (const auto& [axis, amount] : found->second) result.axes[axis].extent += amount;
     auto layout = resized_layout(*buffer.layout, buffer.axes, result.axes);
-    if (!layout) throw UserError(line_.loop.span, fmt::format("the swizzled tile `{}` cannot grow", buffer.name), "put `coarsen` before `stage`");
+    if (!layout)
+      throw UserError(line_.loop.span, fmt::format("the swizzled tile `{}` cannot grow", buffer.name),
+                      "put `coarsen` before `stage`");
     result.layout = layout;
     return result;
   }
@@ -219,8 +238,11 @@ class Coarsener {
     for (std::size_t n = 0; n < body.size(); ++n) {
       const Stmt& stmt = body[n];
       if (const Let* let = as<Let>(stmt); let && differs(let->value)) {
-        if (reads_memory(let->value, {})) throw UserError(line_.loop.span, fmt::format("`let {}` reads memory and differs between the elements of `{}`", let->name, element_));
-        Block rest = substitute(Block(body.begin() + static_cast<std::ptrdiff_t>(n) + 1, body.end()), {{let->name, let->value}});
+        if (reads_memory(let->value, {}))
+          throw UserError(line_.loop.span, fmt::format("`let {}` reads memory and differs between the elements of `{}`",
+                                                       let->name, element_));
+        Block rest =
+            substitute(Block(body.begin() + static_cast<std::ptrdiff_t>(n) + 1, body.end()), {{let->name, let->value}});
         Block sunk = sink(rest);
         result.insert(result.end(), sunk.begin(), sunk.end());
         return result;
@@ -239,8 +261,11 @@ class Coarsener {
       return make_stmt(std::move(node), stmt->span);
     }
     if (const Loop* loop = as<Loop>(stmt)) {
-      bool is_leaf = std::all_of(loop->axes.begin(), loop->axes.end(), [](const Axis& axis) { return is_part(axis.name); });
-      bool apart = std::any_of(loop->axes.begin(), loop->axes.end(), [&](const Axis& axis) { return differs(axis.lo) || differs(axis.hi) || differs(axis.step); });
+      bool is_leaf =
+          std::all_of(loop->axes.begin(), loop->axes.end(), [](const Axis& axis) { return is_part(axis.name); });
+      bool apart = std::any_of(loop->axes.begin(), loop->axes.end(), [&](const Axis& axis) {
+        return differs(axis.lo) || differs(axis.hi) || differs(axis.step);
+      });
       if (is_leaf ? is_needed({stmt}) : apart) return wrapped(stmt);
     }
     if (const If* branch = as<If>(stmt); branch && differs(branch->condition)) return wrapped(stmt);
@@ -266,7 +291,8 @@ class Coarsener {
     Block body = {stmt};
     std::vector<Axis> axes;
     const Loop* nest = as<Loop>(stmt);
-    if (nest && nest->kind == LoopKind::Unroll && std::all_of(nest->axes.begin(), nest->axes.end(), [](const Axis& axis) { return is_part(axis.name); })) {
+    if (nest && nest->kind == LoopKind::Unroll &&
+        std::all_of(nest->axes.begin(), nest->axes.end(), [](const Axis& axis) { return is_part(axis.name); })) {
       axes = nest->axes;
       body = nest->body;
     }
@@ -329,7 +355,9 @@ Plan coarsen(const Plan& plan, const ScheduleLine& line, const Target& target) {
     if (reader.accept("by")) {
       LineNumber by = reader.number("a number of neighbours");
       part.by = by.value;
-      if (part.factor.value % part.by != 0) throw UserError(by.span, fmt::format("{} neighbours do not divide the {} elements of a thread", part.by, part.factor.value));
+      if (part.factor.value % part.by != 0)
+        throw UserError(by.span, fmt::format("{} neighbours do not divide the {} elements of a thread", part.by,
+                                             part.factor.value));
     }
     loops.push_back(part.loop);
     parts.push_back(std::move(part));
@@ -339,6 +367,7 @@ Plan coarsen(const Plan& plan, const ScheduleLine& line, const Target& target) {
     Kernel result = kernel;
     for (const Coarsening& part : parts) result = Coarsener(plan, part).apply(result);
     require_shared_fits(result.body, target, line.span, "coarsen by less, or make the tile smaller");
+    require_registers_fit(result, target, line.span, "coarsen by less, or make the tile smaller");
     return result;
   });
 }

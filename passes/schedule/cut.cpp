@@ -11,7 +11,8 @@
 namespace tilewright {
 
 void insert_declaration(Block& body, const Stmt& declaration) {
-  auto at = std::find_if(body.begin(), body.end(), [](const Stmt& stmt) { return !as<Buffer>(stmt) && !as<Role>(stmt); });
+  auto at =
+      std::find_if(body.begin(), body.end(), [](const Stmt& stmt) { return !as<Buffer>(stmt) && !as<Role>(stmt); });
   body.insert(at, declaration);
 }
 
@@ -70,18 +71,22 @@ class Cutter {
       Stmt here = values.empty() ? stmt : substitute({stmt}, values)[0];
       if (const Let* let = as<Let>(here)) {
         if (reads_memory(let->value, {}))
-          throw UserError(loop_.span, fmt::format("`{}` cannot come outside: `let {}` beside it reads memory", loop_.text, let->name));
+          throw UserError(loop_.span, fmt::format("`{}` cannot come outside: `let {}` beside it reads memory",
+                                                  loop_.text, let->name));
         values.emplace_back(let->name, let->value);
         continue;
       }
-      result.push_back(holds_loop(here) && !is_the_loop(here) ? map_bodies(here, [&](const Block& inner) { return without_lets(inner); }) : here);
+      result.push_back(holds_loop(here) && !is_the_loop(here)
+                           ? map_bodies(here, [&](const Block& inner) { return without_lets(inner); })
+                           : here);
     }
     return result;
   }
 
   bool is_the_loop(const Stmt& stmt) const {
     const Loop* loop = as<Loop>(stmt);
-    return loop && std::any_of(loop->axes.begin(), loop->axes.end(), [&](const Axis& axis) { return axis.name == loop_.text; });
+    return loop &&
+           std::any_of(loop->axes.begin(), loop->axes.end(), [&](const Axis& axis) { return axis.name == loop_.text; });
   }
 
   // Which pieces mention which buffer.
@@ -90,8 +95,10 @@ class Cutter {
     for (const Stmt& stmt : body) {
       if (holds_loop(stmt)) {
         if (const Loop* loop = as<Loop>(stmt)) {
-          if (is_the_loop(stmt)) note_mentions(loop->body, pieces, ++piece);
-          else note_pieces(loop->body, pieces, piece);
+          if (is_the_loop(stmt))
+            note_mentions(loop->body, pieces, ++piece);
+          else
+            note_pieces(loop->body, pieces, piece);
         }
         ++piece;
       } else {
@@ -137,9 +144,11 @@ class Cutter {
     for (const auto& [name, buffer] : buffers_) {
       if (buffer.space != Space::Register || !buffer.layout || !mentions_buffer(each_->body, name)) continue;
       if (buffer.axes.size() < each_->axes.size()) continue;
-      return {buffer.layout->axes.begin(), buffer.layout->axes.begin() + static_cast<std::ptrdiff_t>(each_->axes.size())};
+      return {buffer.layout->axes.begin(),
+              buffer.layout->axes.begin() + static_cast<std::ptrdiff_t>(each_->axes.size())};
     }
-    throw UserError(loop_.span, fmt::format("the `each` around `{}` has no deal yet; `bind` or `warps` first", loop_.text));
+    throw UserError(loop_.span,
+                    fmt::format("the `each` around `{}` has no deal yet; `bind` or `warps` first", loop_.text));
   }
 
   Buffer over_elements(const Buffer& own) const {
@@ -192,14 +201,21 @@ class Cutter {
   }
 
   void require_shared_bounds(const Stmt& stmt, const Loop* loop) const {
-    if (!loop) throw UserError(loop_.span, fmt::format("`{}` stands in an `if` of its own element, so a block cannot run it together", loop_.text));
+    if (!loop)
+      throw UserError(
+          loop_.span,
+          fmt::format("`{}` stands in an `if` of its own element, so a block cannot run it together", loop_.text));
     if (loop->kind != LoopKind::Serial)
-      throw UserError(loop_.span, fmt::format("`{}` stands in a loop of each element (`{}`), so a block cannot run it together", loop_.text, loop->axes[0].name));
+      throw UserError(loop_.span,
+                      fmt::format("`{}` stands in a loop of each element (`{}`), so a block cannot run it together",
+                                  loop_.text, loop->axes[0].name));
     for (const Axis& axis : loop->axes)
       for (const Expr& bound : {axis.lo, axis.hi, axis.step})
         if (bound && is_varying(bound, element_vars_, element_names_))
-          throw UserError(loop_.span, fmt::format("the bounds of `{}` differ between the elements of a tile: `{}`", axis.name, print(bound)),
-                          "a block can only share a loop that all its threads run alike");
+          throw UserError(
+              loop_.span,
+              fmt::format("the bounds of `{}` differ between the elements of a tile: `{}`", axis.name, print(bound)),
+              "a block can only share a loop that all its threads run alike");
     (void)stmt;
   }
 
@@ -222,7 +238,8 @@ class Cutter {
     if (body.empty()) return;
     body = with_own_declarations(body);
     Loop each = *each_;
-    bool follows = std::any_of(lifted_.begin(), lifted_.end(), [&](const std::string& name) { return mentions_buffer(body, name); });
+    bool follows = std::any_of(lifted_.begin(), lifted_.end(),
+                               [&](const std::string& name) { return mentions_buffer(body, name); });
     if (follows) each.deal.reset();
     Span span = body.front()->span;
     each.body = with_element_indices(body);
@@ -252,12 +269,17 @@ class Cutter {
       axes = nest->axes;
       store = as<Store>(nest->body[0]);
     }
-    if (!store || !lifted_.count(store->target.buffer) || !store->where.empty() || store->atomic || !as<Const>(store->value)) return std::nullopt;
+    if (!store || !lifted_.count(store->target.buffer) || !store->where.empty() || store->atomic ||
+        !as<Const>(store->value))
+      return std::nullopt;
     const Buffer& buffer = buffers_.at(store->target.buffer);
-    if (store->target.index.size() != axes.size() || buffer.axes.size() != each_->axes.size() + axes.size()) return std::nullopt;
+    if (store->target.index.size() != axes.size() || buffer.axes.size() != each_->axes.size() + axes.size())
+      return std::nullopt;
     for (std::size_t n = 0; n < axes.size(); ++n) {
       const Var* index = as<Var>(store->target.index[n]);
-      if (!index || index->name != axes[n].name || constant_extent(axes[n]) != buffer.axes[each_->axes.size() + n].extent) return std::nullopt;
+      if (!index || index->name != axes[n].name ||
+          constant_extent(axes[n]) != buffer.axes[each_->axes.size() + n].extent)
+        return std::nullopt;
     }
     return Fill{store->target.buffer, store->value};
   }

@@ -17,7 +17,8 @@ void collect(const Block& body, const std::string& tensor, std::vector<Axis>& lo
     const Loop* loop = as<Loop>(stmt);
     map_expressions(stmt, [&](const Expr& expr) {
       walk(expr, [&](const Expr& node) {
-        if (const Load* found = as<Load>(node); found && found->access.buffer == tensor) out.push_back({found->access, loops, stmt->span});
+        if (const Load* found = as<Load>(node); found && found->access.buffer == tensor)
+          out.push_back({found->access, loops, stmt->span});
         return true;
       });
       return expr;
@@ -52,7 +53,8 @@ Parts parts_of(const Expr& index, const std::vector<Axis>& loops) {
   Parts parts;
   LinearForm form = linear_form(index);
   parts.base.constant = form.constant;
-  for (const LinearForm::Term& term : form.terms) (find_axis(loops, term.atom) ? parts.inner : parts.base).terms.push_back(term);
+  for (const LinearForm::Term& term : form.terms)
+    (find_axis(loops, term.atom) ? parts.inner : parts.base).terms.push_back(term);
   return parts;
 }
 
@@ -90,7 +92,8 @@ bool are_shifts(const Access& a, const Access& b) {
 namespace {
 
 [[noreturn]] void refuse_extent(const Access& access, const LineName& at, const std::string& why) {
-  throw UserError(at.span, fmt::format("the tile of `{}` at `{}` has no constant size: {}", print(load(access, Dtype::F32)), at.text, why));
+  throw UserError(at.span, fmt::format("the tile of `{}` at `{}` has no constant size: {}",
+                                       print(load(access, Dtype::F32)), at.text, why));
 }
 
 FootprintAxis dim_of(const std::vector<TileAccess>& shifts, std::size_t d, const LineName& at) {
@@ -101,9 +104,12 @@ FootprintAxis dim_of(const std::vector<TileAccess>& shifts, std::size_t d, const
   for (const Axis& axis : first.loops) inner.insert(axis.name);
   for (const LinearForm::Term& term : parts.base.terms)
     for (const std::string& name : variables_of(term.atom))
-      if (inner.count(name)) refuse_extent(first.access, at, fmt::format("`{}` is not a multiple of `{}` and something fixed", print(term.atom), name));
+      if (inner.count(name))
+        refuse_extent(first.access, at,
+                      fmt::format("`{}` is not a multiple of `{}` and something fixed", print(term.atom), name));
   for (const LinearForm::Term& term : parts.base.terms)
-    if (reads_memory(term.atom, {})) refuse_extent(first.access, at, fmt::format("`{}` is read from memory", print(term.atom)));
+    if (reads_memory(term.atom, {}))
+      refuse_extent(first.access, at, fmt::format("`{}` is read from memory", print(term.atom)));
 
   std::int64_t lowest = 0;
   std::int64_t highest = 0;
@@ -114,7 +120,8 @@ FootprintAxis dim_of(const std::vector<TileAccess>& shifts, std::size_t d, const
     auto hi = integer_value(axis->hi);
     if (!lo || !hi || axis->step) {
       std::string cure = axis->step ? "" : fmt::format("; `tile` it before, and stage at the loop over its tiles");
-      refuse_extent(first.access, at, fmt::format("`{}` has the extent `{}`{}", axis->name, print(extent_of(*axis)), cure));
+      refuse_extent(first.access, at,
+                    fmt::format("`{}` has the extent `{}`{}", axis->name, print(extent_of(*axis)), cure));
     }
     lowest += std::min(term.coefficient * *lo, term.coefficient * (*hi - 1));
     highest += std::max(term.coefficient * *lo, term.coefficient * (*hi - 1));
@@ -145,7 +152,10 @@ Footprint footprint_of(const std::vector<TileAccess>& shifts, const LineName& at
   for (std::size_t d = 0; d < shifts[0].access.index.size(); ++d) {
     FootprintAxis axis = dim_of(shifts, d, at);
     std::string name = axis.name;
-    for (int n = 2; !axis.name.empty() && std::any_of(result.axes.begin(), result.axes.end(), [&](const FootprintAxis& other) { return other.name == axis.name; }); ++n)
+    for (int n = 2;
+         !axis.name.empty() && std::any_of(result.axes.begin(), result.axes.end(),
+                                           [&](const FootprintAxis& other) { return other.name == axis.name; });
+         ++n)
       axis.name = fmt::format("{}{}", name, n);
     result.axes.push_back(std::move(axis));
   }
@@ -153,9 +163,11 @@ Footprint footprint_of(const std::vector<TileAccess>& shifts, const LineName& at
     const Rule& rule = access.access.rule;
     if (rule.kind == Rule::Kind::None || rule == result.rule) continue;
     if (rule.kind != Rule::Kind::Fill || !as<Const>(rule.fill))
-      throw UserError(at.span, fmt::format("`{}` has a rule that a staged tile cannot keep; it needs a constant value", print(load(access.access, Dtype::F32))));
+      throw UserError(at.span, fmt::format("`{}` has a rule that a staged tile cannot keep; it needs a constant value",
+                                           print(load(access.access, Dtype::F32))));
     if (result.rule.kind != Rule::Kind::None)
-      throw UserError(at.span, fmt::format("accesses of `{}` have different values outside; a staged tile has one", access.access.buffer));
+      throw UserError(at.span, fmt::format("accesses of `{}` have different values outside; a staged tile has one",
+                                           access.access.buffer));
     result.rule = rule;
   }
   return result;

@@ -22,7 +22,8 @@ std::vector<TileAccess> accesses_in(const Block& region, const std::string& tens
 // The same access but for constants added to its indices.
 bool are_shifts(const Access& a, const Access& b);
 
-// One dim of the box: it starts at `origin` in the tensor and has `extent` elements; `name` is that of the loop that walks it.
+// One dim of the box: it starts at `origin` in the tensor and has `extent` elements; `name` is that of the loop that
+// walks it.
 struct FootprintAxis {
   std::string name;  // empty: the dim has one element in the box
   std::int64_t extent = 1;

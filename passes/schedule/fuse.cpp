@@ -2,7 +2,8 @@
 //
 //   fuse m into Y at r
 //   before   kernel m { parallel r in R { reg acc; …; serial d { acc = max(acc, X[r, d]) }; m[r] = acc } }
-//            kernel Y { parallel r in R, d in D { reg acc; …; serial c { acc = acc + exp(X[r, c] - m[r]) }; Y[r, d] = … / acc } }
+//            kernel Y { parallel r in R, d in D { reg acc; …; serial c { acc = acc + exp(X[r, c] - m[r]) }; Y[r, d] = …
+//            / acc } }
 //   after    kernel Y { parallel r in R {
 //              reg m; reg acc.2; …; serial d { acc.2 = max(acc.2, X[r, d]) }; m = acc.2
 //              reg acc; …; serial c { acc = acc + exp(X[r, c] - m) }
@@ -33,16 +34,22 @@ Plan without_kernels(const Plan& plan, const std::vector<LineName>& kernels) {
 class Fusion {
  public:
   Fusion(const Plan& plan, std::vector<LineName> producers, LineName into, LineName at)
-      : plan_(plan), names_(without_kernels(plan, producers)), producers_(std::move(producers)), into_(std::move(into)), at_(std::move(at)) {}
+      : plan_(plan),
+        names_(without_kernels(plan, producers)),
+        producers_(std::move(producers)),
+        into_(std::move(into)),
+        at_(std::move(at)) {}
 
   Plan run() {
     const Kernel& target = kernel_named(plan_, into_);
     NaiveKernel reader = naive_kernel(target, into_.span, "fuse");
-    auto last = std::find_if(reader.axes.begin(), reader.axes.end(), [&](const Axis& axis) { return axis.name == at_.text; });
+    auto last =
+        std::find_if(reader.axes.begin(), reader.axes.end(), [&](const Axis& axis) { return axis.name == at_.text; });
     if (last == reader.axes.end()) {
       std::vector<std::string> known;
       for (const Axis& axis : reader.axes) known.push_back(axis.name);
-      throw UserError(at_.span, fmt::format("`{}` is no parallel loop of kernel `{}`, which has {}", at_.text, into_.text, in_words(known)));
+      throw UserError(at_.span, fmt::format("`{}` is no parallel loop of kernel `{}`, which has {}", at_.text,
+                                            into_.text, in_words(known)));
     }
     outer_.assign(reader.axes.begin(), last + 1);
     std::vector<Axis> inner(last + 1, reader.axes.end());
@@ -71,14 +78,18 @@ class Fusion {
 
  private:
   [[noreturn]] void refuse_result(const LineName& name) const {
-    throw UserError(name.span, fmt::format("`{}` is a result of `{}`; only a `let` can become a part of another kernel", name.text, plan_.name));
+    throw UserError(name.span, fmt::format("`{}` is a result of `{}`; only a `let` can become a part of another kernel",
+                                           name.text, plan_.name));
   }
 
   void require_fitting(const Producer& producer, const LineName& name) const {
     if (name.text == into_.text) throw UserError(name.span, fmt::format("`{}` cannot go into itself", name.text));
     for (const std::string& reader : readers_of(plan_, name.text)) {
-      bool inside = reader == into_.text || std::any_of(producers_.begin(), producers_.end(), [&](const LineName& other) { return other.text == reader; });
-      if (!inside) throw UserError(name.span, fmt::format("kernel `{}` reads `{}` too, so it must stay in memory", reader, name.text));
+      bool inside = reader == into_.text || std::any_of(producers_.begin(), producers_.end(),
+                                                        [&](const LineName& other) { return other.text == reader; });
+      if (!inside)
+        throw UserError(name.span,
+                        fmt::format("kernel `{}` reads `{}` too, so it must stay in memory", reader, name.text));
     }
     bool fits = producer.axes.size() == outer_.size();
     for (std::size_t d = 0; fits && d < outer_.size(); ++d) fits = extent_of(producer.axes[d]) == extent_of(outer_[d]);
@@ -86,7 +97,9 @@ class Fusion {
     std::vector<std::string> axes;
     for (const Axis& axis : producer.axes) axes.push_back(axis.name);
     bool pointwise = producer.before.empty();
-    throw UserError(name.span, fmt::format("`{}` has the indices {}; fused at `{}` it needs those of the loops down to it", name.text, in_words(axes), at_.text),
+    throw UserError(name.span,
+                    fmt::format("`{}` has the indices {}; fused at `{}` it needs those of the loops down to it",
+                                name.text, in_words(axes), at_.text),
                     pointwise ? fmt::format("`inline {}` computes it where it is read", name.text) : std::string{});
   }
 

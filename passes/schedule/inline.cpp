@@ -3,11 +3,13 @@
 //   inline e
 //   before   kernel e { parallel r, d { e[r, d] = exp(X[r, d] - m[r]) } }
 //            kernel Y { parallel r, d { …; serial c { acc = acc + e[r, c] }; Y[r, d] = e[r, d] / acc } }
-//   after    kernel Y { parallel r, d { …; serial c { acc = acc + exp(X[r, c] - m[r]) }; Y[r, d] = exp(X[r, d] - m[r]) / acc } }
+//   after    kernel Y { parallel r, d { …; serial c { acc = acc + exp(X[r, c] - m[r]) }; Y[r, d] = exp(X[r, d] - m[r])
+//   / acc } }
 //
 //   inline z, a reduction: its reader becomes the epilogue behind it
-//   before   kernel z { parallel i, j { reg acc; …; z[i, j] = acc } }     kernel C { parallel i, j { C[i, j] = gelu(z[i, j] + b[j]) } }
-//   after    kernel C { parallel i, j { reg z; reg acc; …; z = acc; C[i, j] = gelu(z + b[j]) } }
+//   before   kernel z { parallel i, j { reg acc; …; z[i, j] = acc } }     kernel C { parallel i, j { C[i, j] =
+//   gelu(z[i, j] + b[j]) } } after    kernel C { parallel i, j { reg z; reg acc; …; z = acc; C[i, j] = gelu(z + b[j]) }
+//   }
 //
 // The rounding to the tensor's dtype stays, so not a bit changes.
 //
@@ -36,11 +38,13 @@ Expr is_inside(const std::vector<Expr>& index, const std::vector<Expr>& shape) {
 
 Expr element_of(const Producer& producer, const Access& access, const std::vector<Expr>& shape, const LineName& name) {
   std::vector<std::pair<std::string, Expr>> element;
-  for (std::size_t d = 0; d < producer.axes.size(); ++d) element.emplace_back(producer.axes[d].name, cast(Dtype::Index, access.index[d]));
+  for (std::size_t d = 0; d < producer.axes.size(); ++d)
+    element.emplace_back(producer.axes[d].name, cast(Dtype::Index, access.index[d]));
   Expr value = replace(producer.value, element);
   if (access.rule.kind == Rule::Kind::None) return value;
   if (access.rule.kind != Rule::Kind::Fill)
-    throw UserError(name.span, fmt::format("`{}` is read with a rule that only memory can follow: `{}`", name.text, print(load(access, value->dtype))));
+    throw UserError(name.span, fmt::format("`{}` is read with a rule that only memory can follow: `{}`", name.text,
+                                           print(load(access, value->dtype))));
   return select(is_inside(access.index, shape), value, access.rule.fill);
 }
 
@@ -50,7 +54,8 @@ Plan inline_pointwise(const Plan& plan, const Producer& producer, const LineName
   return map_kernels(rest, [&](const Kernel& kernel) {
     walk(kernel.body, [&](const Stmt& stmt) {
       if (const Copy* copy = as<Copy>(stmt); copy && copy->source.buffer == name.text)
-        throw UserError(name.span, fmt::format("`{}` is staged in kernel `{}`; `inline` it before", name.text, kernel.name));
+        throw UserError(name.span,
+                        fmt::format("`{}` is staged in kernel `{}`; `inline` it before", name.text, kernel.name));
       return true;
     });
     Kernel result = kernel;
@@ -63,26 +68,37 @@ Plan inline_pointwise(const Plan& plan, const Producer& producer, const LineName
 }
 
 // Which axis of the reader stands for each axis of the producer; refuses what would compute an element more than once.
-void require_own_element(const Producer& producer, const NaiveKernel& reader, const std::vector<Expr>& index, const std::string& kernel, const LineName& name) {
+void require_own_element(const Producer& producer, const NaiveKernel& reader, const std::vector<Expr>& index,
+                         const std::string& kernel, const LineName& name) {
   std::set<std::string> used;
   for (std::size_t d = 0; d < index.size(); ++d) {
     const Var* variable = as<Var>(index[d]);
-    auto axis = std::find_if(reader.axes.begin(), reader.axes.end(), [&](const Axis& candidate) { return variable && candidate.name == variable->name; });
-    bool same = axis != reader.axes.end() && axis->hi == producer.axes[d].hi && extent_of(*axis) == extent_of(producer.axes[d]) && used.insert(axis->name).second;
+    auto axis = std::find_if(reader.axes.begin(), reader.axes.end(),
+                             [&](const Axis& candidate) { return variable && candidate.name == variable->name; });
+    bool same = axis != reader.axes.end() && axis->hi == producer.axes[d].hi &&
+                extent_of(*axis) == extent_of(producer.axes[d]) && used.insert(axis->name).second;
     if (!same)
-      throw UserError(name.span, fmt::format("`{}` is a reduction and kernel `{}` reads it at `{}`, which is not the element of its own indices", name.text, kernel, print(index[d])),
-                      "each element would be reduced again at every place that reads it");
+      throw UserError(
+          name.span,
+          fmt::format(
+              "`{}` is a reduction and kernel `{}` reads it at `{}`, which is not the element of its own indices",
+              name.text, kernel, print(index[d])),
+          "each element would be reduced again at every place that reads it");
   }
   if (used.size() == reader.axes.size()) return;
   std::string last = producer.axes.empty() ? reader.axes[0].name : as<Var>(index.back())->name;
-  throw UserError(name.span, fmt::format("`{}` is a reduction over fewer indices than kernel `{}` has: it would be reduced again for each of the others", name.text, kernel),
+  throw UserError(name.span,
+                  fmt::format("`{}` is a reduction over fewer indices than kernel `{}` has: it would be reduced again "
+                              "for each of the others",
+                              name.text, kernel),
                   fmt::format("`fuse {} into {} at {}` reduces it once", name.text, kernel, last));
 }
 
 bool is_read_in_loop(const Block& body, const std::string& tensor) {
   bool found = false;
   walk(body, [&](const Stmt& stmt) {
-    if (const Loop* loop = as<Loop>(stmt)) found |= !indices_of({stmt}, tensor).empty() && loop->kind != LoopKind::Parallel;
+    if (const Loop* loop = as<Loop>(stmt))
+      found |= !indices_of({stmt}, tensor).empty() && loop->kind != LoopKind::Parallel;
     return !found;
   });
   return found;
@@ -91,16 +107,20 @@ bool is_read_in_loop(const Block& body, const std::string& tensor) {
 Plan inline_reduction(const Plan& plan, const Producer& producer, const LineName& name) {
   std::vector<std::string> readers = readers_of(plan, name.text);
   if (readers.size() != 1)
-    throw UserError(name.span, fmt::format("`{}` is a reduction with {} readers ({}); it can become part of one", name.text, readers.size(), in_words(readers)));
+    throw UserError(name.span, fmt::format("`{}` is a reduction with {} readers ({}); it can become part of one",
+                                           name.text, readers.size(), in_words(readers)));
   Plan rest = without_kernel(plan, name.text);
   Names names(rest);
   return map_kernels(rest, [&](const Kernel& kernel) {
     if (kernel.name != readers[0]) return kernel;
     NaiveKernel reader = naive_kernel(kernel, name.span, "inline");
     if (is_read_in_loop(reader.body, name.text))
-      throw UserError(name.span, fmt::format("kernel `{}` reads `{}` in a loop, where each trip would reduce it again", kernel.name, name.text));
+      throw UserError(name.span, fmt::format("kernel `{}` reads `{}` in a loop, where each trip would reduce it again",
+                                             kernel.name, name.text));
     auto indices = indices_of(reader.body, name.text);
-    if (indices.size() != 1) throw UserError(name.span, fmt::format("kernel `{}` reads `{}` at {} different elements", kernel.name, name.text, indices.size()));
+    if (indices.size() != 1)
+      throw UserError(name.span, fmt::format("kernel `{}` reads `{}` at {} different elements", kernel.name, name.text,
+                                             indices.size()));
     require_own_element(producer, reader, indices[0], kernel.name, name);
     std::set<std::string> around;
     for (const Axis& axis : reader.axes) around.insert(axis.name);
@@ -123,9 +143,11 @@ Plan inline_tensor(const Plan& plan, const ScheduleLine& line, const Target&) {
   for (const LineName& name : tensors) {
     kernel_named(result, name);
     if (!is_temporary(result, name.text))
-      throw UserError(name.span, fmt::format("`{}` is a result of `{}`; only a `let` can disappear", name.text, plan.name));
+      throw UserError(name.span,
+                      fmt::format("`{}` is a result of `{}`; only a `let` can disappear", name.text, plan.name));
     Producer producer = producer_of(result, name, "inline");
-    result = producer.before.empty() ? inline_pointwise(result, producer, name) : inline_reduction(result, producer, name);
+    result =
+        producer.before.empty() ? inline_pointwise(result, producer, name) : inline_reduction(result, producer, name);
   }
   return result;
 }

@@ -39,7 +39,8 @@ class CheckRemoval {
     for (const Dim& dim : plan.dims) ranges_[dim.name] = Interval{0, std::nullopt};
     walk(kernel_body, [&](const Stmt& stmt) {
       if (const Buffer* buffer = as<Buffer>(stmt))
-        for (const BufferAxis& axis : buffer->axes) ranges_[buffer->name + "." + axis.name] = Interval{0, axis.extent - 1};
+        for (const BufferAxis& axis : buffer->axes)
+          ranges_[buffer->name + "." + axis.name] = Interval{0, axis.extent - 1};
       return true;
     });
   }
@@ -122,7 +123,9 @@ class CheckRemoval {
     if (access.rule.kind == Rule::Kind::None || access.rule.kind == Rule::Kind::Check || !tensor) return access;
     for (std::size_t d = 0; d < access.index.size(); ++d) {
       Interval range = interval_of(access.index[d], ranges_);
-      if (access.index[d]->dtype != Dtype::Index || !range.lo || *range.lo < 0 || !is_below(access.index[d], tensor->shape[d])) return access;
+      if (access.index[d]->dtype != Dtype::Index || !range.lo || *range.lo < 0 ||
+          !is_below(access.index[d], tensor->shape[d]))
+        return access;
     }
     Access result = access;
     result.rule = Rule{};
@@ -149,7 +152,8 @@ class Peeling {
     Block result;
     for (const Stmt& stmt : body) {
       const Loop* loop = as<Loop>(stmt);
-      auto axis = loop ? std::find_if(loop->axes.begin(), loop->axes.end(), [&](const Axis& candidate) { return candidate.name == name_.text; })
+      auto axis = loop ? std::find_if(loop->axes.begin(), loop->axes.end(),
+                                      [&](const Axis& candidate) { return candidate.name == name_.text; })
                        : std::vector<Axis>::const_iterator{};
       if (!loop || axis == loop->axes.end()) {
         result.push_back(map_bodies(stmt, [&](const Block& inner) { return apply(inner); }));
@@ -158,7 +162,9 @@ class Peeling {
       } else if (loop->kind == LoopKind::Grid) {
         result.push_back(branched(stmt, *axis));
       } else {
-        throw UserError(name_.span, fmt::format("`{}` is `{}`; `peel` takes a serial loop over tiles or one of the grid", name_.text, name_of(loop->kind)));
+        throw UserError(name_.span,
+                        fmt::format("`{}` is `{}`; `peel` takes a serial loop over tiles or one of the grid",
+                                    name_.text, name_of(loop->kind)));
       }
     }
     return result;
@@ -170,13 +176,16 @@ class Peeling {
     const Call* count = as<Call>(axis.hi);
     bool from_zero = !axis.lo || is_integer_constant(axis.lo, 0);
     if (!count || count->function != "ceildiv" || !from_zero)
-      throw UserError(name_.span, fmt::format("`{}` in `{}` has no partial last tile to peel", axis.name, print(axis.hi)), "`peel` takes a loop over tiles, as `k.block` of `tile block k 16`");
+      throw UserError(name_.span,
+                      fmt::format("`{}` in `{}` has no partial last tile to peel", axis.name, print(axis.hi)),
+                      "`peel` takes a loop over tiles, as `k.block` of `tile block k 16`");
     return binary(BinaryOp::Div, count->arguments[0], count->arguments[1]);
   }
 
   void refuse_pipes(const Block& body) const {
     walk(body, [&](const Stmt& stmt) {
-      if (as<Verb>(stmt)) throw UserError(name_.span, fmt::format("`{}` has a pipeline in it; put `peel` before `pipeline`", name_.text));
+      if (as<Verb>(stmt))
+        throw UserError(name_.span, fmt::format("`{}` has a pipeline in it; put `peel` before `pipeline`", name_.text));
       return true;
     });
   }

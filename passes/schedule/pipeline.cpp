@@ -32,10 +32,13 @@ class Pipelining {
   Block apply(const Block& block) {
     find_buffers(block);
     if (buffers_.empty())
-      throw UserError(at_.span, fmt::format("nothing is staged at `{}`; a pipeline carries staged tiles", at_.text), fmt::format("`stage A in shared at {}` first", at_.text));
+      throw UserError(at_.span, fmt::format("nothing is staged at `{}`; a pipeline carries staged tiles", at_.text),
+                      fmt::format("`stage A in shared at {}` first", at_.text));
     refuse_other_uses(block);
     Block result = with_slots(block);
-    auto behind = std::find_if(result.begin(), result.end(), [](const Stmt& stmt) { return !as<Buffer>(stmt) && !as<Role>(stmt) && !as<Pipe>(stmt); });
+    auto behind = std::find_if(result.begin(), result.end(), [](const Stmt& stmt) {
+      return !as<Buffer>(stmt) && !as<Role>(stmt) && !as<Pipe>(stmt);
+    });
     Pipe pipe{pipe_, buffers_, depth_, "registers", 0, PipeScope::Cta};
     Span span = behind == result.end() ? Span{} : (*behind)->span;
     result.insert(behind, make_stmt(std::move(pipe), span));
@@ -59,7 +62,8 @@ class Pipelining {
       }
       return true;
     });
-    if (loops > 1) throw UserError(at_.span, fmt::format("{} loops are called `{}`; a pipeline belongs to one", loops, at_.text));
+    if (loops > 1)
+      throw UserError(at_.span, fmt::format("{} loops are called `{}`; a pipeline belongs to one", loops, at_.text));
   }
 
   // The buffers belong to the pipe: nothing outside of its loop touches them.
@@ -73,7 +77,9 @@ class Pipelining {
     });
   }
 
-  bool is_piped(const std::string& buffer) const { return std::find(buffers_.begin(), buffers_.end(), buffer) != buffers_.end(); }
+  bool is_piped(const std::string& buffer) const {
+    return std::find(buffers_.begin(), buffers_.end(), buffer) != buffers_.end();
+  }
 
   Access with_slot(const Access& access, const char* side) const {
     Access result = access;
@@ -148,13 +154,18 @@ Plan pipeline(const Plan& plan, const ScheduleLine& line, const Target& target) 
   LineName mechanism = reader.name("`registers`");
   reader.end();
   if (mechanism.text != "registers")
-    throw UserError(mechanism.span, fmt::format("there is no pipeline via `{}`", mechanism.text), "`via registers` works on every architecture");
+    throw UserError(mechanism.span, fmt::format("there is no pipeline via `{}`", mechanism.text),
+                    "`via registers` works on every architecture");
   if (depth.value != 2)
-    throw UserError(depth.span, fmt::format("depth {}: a pipeline via registers has 2 slots, one in use and one that is filled", depth.value));
+    throw UserError(
+        depth.span,
+        fmt::format("depth {}: a pipeline via registers has 2 slots, one in use and one that is filled", depth.value));
   Names names(plan);
   return map_kernels_with(plan, line, {at}, [&](const Kernel& kernel) {
     Kernel result = kernel;
-    result.body = map_block_body(kernel.body, [&](const Block& block) { return Pipelining(names, at, static_cast<int>(depth.value)).apply(block); });
+    result.body = map_block_body(kernel.body, [&](const Block& block) {
+      return Pipelining(names, at, static_cast<int>(depth.value)).apply(block);
+    });
     require_shared_fits(result.body, target, line.span, "make the tile smaller");
     return result;
   });

@@ -9,7 +9,8 @@ namespace {
 
 class Predicate {
  public:
-  Predicate(std::string axis, Expr condition, const Block& body) : axis_(std::move(axis)), condition_(std::move(condition)) {
+  Predicate(std::string axis, Expr condition, const Block& body)
+      : axis_(std::move(axis)), condition_(std::move(condition)) {
     walk(body, [&](const Stmt& stmt) {
       if (const Buffer* buffer = as<Buffer>(stmt)) own_.insert(buffer->name);
       return true;
@@ -59,6 +60,8 @@ class Predicate {
 
 }  // namespace
 
-Block with_predicate(const Block& body, const std::string& axis, const Expr& condition) { return Predicate(axis, condition, body).apply(body); }
+Block with_predicate(const Block& body, const std::string& axis, const Expr& condition) {
+  return Predicate(axis, condition, body).apply(body);
+}
 
 }  // namespace tilewright

@@ -19,14 +19,17 @@ NaiveKernel naive_kernel(const Kernel& kernel, Span at, std::string_view word) {
   });
   if (outer && outer->kind != LoopKind::Parallel && outer->kind != LoopKind::Serial) changed = true;
   if (changed)
-    throw UserError(at, fmt::format("kernel `{}` is tiled or bound already", kernel.name), fmt::format("put the `{}` line in front of them", word));
+    throw UserError(at, fmt::format("kernel `{}` is tiled or bound already", kernel.name),
+                    fmt::format("put the `{}` line in front of them", word));
   if (outer && outer->kind == LoopKind::Parallel) return {outer->axes, outer->body, kernel.body[0]->span};
   return {{}, kernel.body, kernel.body.empty() ? Span{} : kernel.body[0]->span};
 }
 
 Kernel with_body(const Kernel& kernel, std::vector<Axis> axes, Block body, Span span) {
   Kernel result = kernel;
-  result.body = axes.empty() ? std::move(body) : Block{make_stmt(Loop{LoopKind::Parallel, std::move(axes), std::nullopt, std::move(body)}, span)};
+  result.body = axes.empty()
+                    ? std::move(body)
+                    : Block{make_stmt(Loop{LoopKind::Parallel, std::move(axes), std::nullopt, std::move(body)}, span)};
   return result;
 }
 
@@ -37,17 +40,25 @@ Producer producer_of(const Plan& plan, const LineName& tensor, std::string_view 
   NaiveKernel naive = naive_kernel(kernel_named(plan, tensor), tensor.span, word);
   const Store* store = naive.body.empty() ? nullptr : as<Store>(naive.body.back());
   auto refuse = [&] {
-    throw UserError(tensor.span, fmt::format("`{}` is not written element for element by one statement, so `{}` cannot move it", tensor.text, word));
+    throw UserError(tensor.span,
+                    fmt::format("`{}` is not written element for element by one statement, so `{}` cannot move it",
+                                tensor.text, word));
   };
   if (kernels > 1 || !store || store->target.buffer != tensor.text || store->atomic || !store->where.empty()) refuse();
-  Producer result{tensor.text, {}, Block(naive.body.begin(), naive.body.end() - 1), store->value, naive.body.back()->span};
+  Producer result{
+      tensor.text, {}, Block(naive.body.begin(), naive.body.end() - 1), store->value, naive.body.back()->span};
   for (const Expr& index : store->target.index) {
     const Var* name = as<Var>(index);
-    auto axis = std::find_if(naive.axes.begin(), naive.axes.end(), [&](const Axis& candidate) { return name && candidate.name == name->name; });
-    if (axis == naive.axes.end()) refuse();
-    else result.axes.push_back(*axis);
+    auto axis = std::find_if(naive.axes.begin(), naive.axes.end(),
+                             [&](const Axis& candidate) { return name && candidate.name == name->name; });
+    if (axis == naive.axes.end())
+      refuse();
+    else
+      result.axes.push_back(*axis);
   }
-  if (result.axes.size() != naive.axes.size() || mentions_buffer(result.before, tensor.text) || uses_buffer(result.value, tensor.text)) refuse();
+  if (result.axes.size() != naive.axes.size() || mentions_buffer(result.before, tensor.text) ||
+      uses_buffer(result.value, tensor.text))
+    refuse();
   return result;
 }
 
@@ -66,7 +77,8 @@ Block rename_loop(const Block& body, const std::string& from, const std::string&
 
 }  // namespace
 
-Block as_scalar(const Producer& producer, const std::vector<Expr>& index, const std::string& name, const std::set<std::string>& around, Names& names) {
+Block as_scalar(const Producer& producer, const std::vector<Expr>& index, const std::string& name,
+                const std::set<std::string>& around, Names& names) {
   Dtype dtype = producer.value->dtype;
   Block body = producer.before;
   body.push_back(make_stmt(Store{Access{name, {}, {}, {}}, producer.value, {}, std::nullopt}, producer.span));
@@ -92,7 +104,8 @@ Block read_scalar(const Block& body, const std::string& tensor, const std::vecto
     const Load* access = as<Load>(expr);
     if (!access || access->access.buffer != tensor || (access->access.index.empty() && !index.empty())) return expr;
     if (!(access->access.index == index))
-      throw UserError(at, fmt::format("`{}` is read at another element than the one at hand", print(expr)), "every element would be computed again where it is read");
+      throw UserError(at, fmt::format("`{}` is read at another element than the one at hand", print(expr)),
+                      "every element would be computed again where it is read");
     return load(Access{tensor, {}, {}, access->access.span}, expr->dtype, expr->span);
   });
 }
@@ -102,7 +115,8 @@ std::vector<std::vector<Expr>> indices_of(const Block& body, const std::string& 
   walk_expressions(body, [&](const Expr& expr) {
     walk(expr, [&](const Expr& node) {
       const Load* access = as<Load>(node);
-      if (access && access->access.buffer == tensor && std::find(result.begin(), result.end(), access->access.index) == result.end())
+      if (access && access->access.buffer == tensor &&
+          std::find(result.begin(), result.end(), access->access.index) == result.end())
         result.push_back(access->access.index);
       return true;
     });

@@ -14,7 +14,8 @@ struct Producer {
   Span span;
 };
 
-// Refuses, at `tensor`, a kernel that is tiled or bound already, and one that does not write its tensor element for element.
+// Refuses, at `tensor`, a kernel that is tiled or bound already, and one that does not write its tensor element for
+// element.
 Producer producer_of(const Plan& plan, const LineName& tensor, std::string_view word);
 
 // The parallel loops around all of a kernel and what is inside; refuses a kernel that has been tiled or bound.
@@ -28,7 +29,8 @@ Kernel with_body(const Kernel& kernel, std::vector<Axis> axes, Block body, Span 
 
 // The producer's statements for the element `index`, with its own buffers under new names, and a scalar `name` with the
 // value. Loops of the producer that would hide one of `around` are renamed too.
-Block as_scalar(const Producer& producer, const std::vector<Expr>& index, const std::string& name, const std::set<std::string>& around, Names& names);
+Block as_scalar(const Producer& producer, const std::vector<Expr>& index, const std::string& name,
+                const std::set<std::string>& around, Names& names);
 
 // Loads of `tensor` become the scalar of the same name; refuses a load whose index is not `index`.
 Block read_scalar(const Block& body, const std::string& tensor, const std::vector<Expr>& index, Span at);

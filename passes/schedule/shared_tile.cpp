@@ -1,4 +1,4 @@
-// Shared memory of tiles.
+// Memory of tiles.
 #include "passes/schedule/shared_tile.h"
 
 #include <fmt/format.h>
@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ir/diagnostic.h"
+#include "passes/finish/deal.h"
 
 namespace tilewright {
 
@@ -19,13 +20,17 @@ std::vector<std::size_t> memory_order(std::size_t rank, bool transposed) {
   return order;
 }
 
-Layout swizzled(const std::vector<BufferAxis>& axes, const std::vector<std::size_t>& order, Dtype dtype, const LineNumber& bytes) {
+Layout swizzled(const std::vector<BufferAxis>& axes, const std::vector<std::size_t>& order, Dtype dtype,
+                const LineNumber& bytes) {
   std::int64_t panel = bytes.value / bytes_of(dtype);
   const BufferAxis& fastest = axes[order[0]];
   bool known = bytes.value == 32 || bytes.value == 64 || bytes.value == 128;
   if (!known) throw UserError(bytes.span, fmt::format("swizzle {}: panels have 32, 64 or 128 bytes", bytes.value));
   if (fastest.extent % panel != 0)
-    throw UserError(bytes.span, fmt::format("axis `{}` has {} elements in a row, no multiple of the {} that a panel of {} bytes holds", fastest.name, fastest.extent, panel, bytes.value));
+    throw UserError(
+        bytes.span,
+        fmt::format("axis `{}` has {} elements in a row, no multiple of the {} that a panel of {} bytes holds",
+                    fastest.name, fastest.extent, panel, bytes.value));
   std::vector<AxisLayout> layout(axes.size());
   std::int64_t stride = panel;
   for (std::size_t n = 1; n < order.size(); ++n) {
@@ -58,7 +63,8 @@ Layout tile_layout(const std::vector<BufferAxis>& axes, Dtype dtype, const TileO
   return options.swizzle.value ? swizzled(axes, order, dtype, options.swizzle) : in_order(axes, order, options.pad);
 }
 
-std::optional<Layout> resized_layout(const Layout& layout, const std::vector<BufferAxis>& before, const std::vector<BufferAxis>& after) {
+std::optional<Layout> resized_layout(const Layout& layout, const std::vector<BufferAxis>& before,
+                                     const std::vector<BufferAxis>& after) {
   if (layout.xor_bytes) return std::nullopt;
   std::vector<std::size_t> order;
   for (std::size_t n = 0; n < layout.axes.size(); ++n) {
@@ -67,7 +73,8 @@ std::optional<Layout> resized_layout(const Layout& layout, const std::vector<Buf
   }
   auto stride = [&](std::size_t n) { return layout.axes[n].factors[0].stride; };
   // Of two axes of one stride, one has one element: the last in the list is the faster one, as in row-major.
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return stride(a) != stride(b) ? stride(a) < stride(b) : a > b; });
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return stride(a) != stride(b) ? stride(a) < stride(b) : a > b; });
   std::int64_t pad = order.size() > 1 ? stride(order[1]) - before[order[0]].extent : 0;
   return in_order(after, order, pad);
 }
@@ -95,8 +102,48 @@ void require_shared_fits(const Block& kernel_body, const Target& target, Span sp
     return true;
   });
   if (total > target.shared_bytes)
-    throw UserError(span, fmt::format("{} bytes of shared memory are needed ({}), {} more than the {} that a block of {} has", total, list,
-                                      total - target.shared_bytes, target.shared_bytes, target.arch), cure);
+    throw UserError(span,
+                    fmt::format("{} bytes of shared memory are needed ({}), {} more than the {} that a block of {} has",
+                                total, list, total - target.shared_bytes, target.shared_bytes, target.arch),
+                    cure);
+}
+
+namespace {
+
+// 32-bit registers of a thread.
+std::int64_t registers_of(const Buffer& buffer) {
+  std::int64_t elements = 1;
+  for (const BufferAxis& axis : buffer.axes) elements *= axis.extent;
+  if (buffer.layout) elements = extent_of(*buffer.layout, Place::Reg);
+  return (elements * bytes_of(buffer.dtype) + 3) / 4;
+}
+
+}  // namespace
+
+void require_registers_fit(const Kernel& kernel, const Target& target, Span span, const std::string& cure) {
+  auto shape = stated_block_shape(kernel);
+  if (!shape) return;
+  std::int64_t needed = 0;
+  std::int64_t largest = 0;
+  walk(kernel.body, [&](const Stmt& stmt) {
+    const Buffer* buffer = as<Buffer>(stmt);
+    if (!buffer || buffer->space != Space::Register) return true;
+    if (buffer->layout)
+      needed += registers_of(*buffer);
+    else
+      largest = std::max(largest, registers_of(*buffer));
+    return true;
+  });
+  constexpr std::int64_t others = 40;
+  constexpr std::int64_t most = 255;
+  std::int64_t share = std::min(most, target.registers_per_block / shape->total());
+  needed += largest;
+  if (needed + others > share)
+    throw UserError(span,
+                    fmt::format("register buffers take {} registers a thread, which with {} for all else are more than "
+                                "the {} that each of {} threads has",
+                                needed, others, share, shape->total()),
+                    cure);
 }
 
 }  // namespace tilewright

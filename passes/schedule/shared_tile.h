@@ -1,4 +1,4 @@
-// Layouts of tiles in shared memory, and how much of it a kernel uses.
+// Layouts of tiles in shared memory, and what a kernel uses of it and of registers.
 #pragma once
 
 #include <vector>
@@ -18,12 +18,17 @@ struct TileOptions {
 Layout tile_layout(const std::vector<BufferAxis>& axes, Dtype dtype, const TileOptions& options);
 
 // The layout of a tile with the same order of axes and the same padding, but other extents; nothing for a swizzled one.
-std::optional<Layout> resized_layout(const Layout& layout, const std::vector<BufferAxis>& before, const std::vector<BufferAxis>& after);
+std::optional<Layout> resized_layout(const Layout& layout, const std::vector<BufferAxis>& before,
+                                     const std::vector<BufferAxis>& after);
 
 // Elements from one copy of a tile to the next: all its rows with their padding.
 std::int64_t tile_elements(const Layout& layout);
 
 // Refuses, at `span`, a kernel body whose shared buffers do not fit in a block's memory, with the numbers.
 void require_shared_fits(const Block& kernel_body, const Target& target, Span span, const std::string& cure);
+
+// The same for a thread's registers: what register buffers need, and 40 more, must fit in its share. Of arrays that a
+// thread has for itself only the largest counts, for the others may not be alive with it.
+void require_registers_fit(const Kernel& kernel, const Target& target, Span span, const std::string& cure);
 
 }  // namespace tilewright

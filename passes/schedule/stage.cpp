@@ -3,8 +3,8 @@
 //   stage A, B in shared at k.block
 //   before   grid i.block, j.block { each i in 16, j in 16 on (…) {
 //              reg acc; acc = 0.0
-//              serial k.block in ceildiv(K, 16) { serial k in 16 { acc = fma(A[i.block*16 + i, k.block*16 + k], …, acc) where … } }
-//              C[…] = acc where … } }
+//              serial k.block in ceildiv(K, 16) { serial k in 16 { acc = fma(A[i.block*16 + i, k.block*16 + k], …, acc)
+//              where … } } C[…] = acc where … } }
 //   after    grid i.block, j.block {
 //              reg acc: f32[i 16, j 16] (…); shared As: f32[i 16, k 16] (…); shared Bs: f32[k 16, j 16] (…)
 //              fill acc <- 0.0
@@ -14,9 +14,9 @@
 //                each i in 16, j in 16 { serial k in 16 { acc[i, j] = fma(As[i, k], Bs[k, j], acc[i, j]) } } }
 //              each i in 16, j in 16 { C[…] = acc[i, j] where … } }
 //
-// `pad 1` makes each row that much longer, `transposed` lays the last two axes the other way round, `swizzle 128` permutes
-// 16-byte chunks in panels of as many bytes. Shifts of one access are one tile with a halo. Where several accesses of a
-// tensor differ otherwise, write the one that is meant: `stage A[i, k] in shared at k.block`.
+// `pad 1` makes each row that much longer, `transposed` lays the last two axes the other way round, `swizzle 128`
+// permutes 16-byte chunks in panels of as many bytes. Shifts of one access are one tile with a halo. Where several
+// accesses of a tensor differ otherwise, write the one that is meant: `stage A[i, k] in shared at k.block`.
 //
 // Needs: loops bound, a tile of constant size, room in shared memory. Refuses: a tensor that the kernel writes.
 #include "passes/schedule/shared_tile.h"
@@ -64,9 +64,15 @@ class Staging {
   Kernel apply(const Kernel& kernel, const std::vector<Operand>& operands, Span line) {
     auto found = find_loop(kernel.body, at_.text);
     if (found->kind == LoopKind::Parallel || has_kind(kernel.body, LoopKind::Parallel))
-      throw UserError(at_.span, fmt::format("the loops of kernel `{}` are not bound; `stage` needs to know what a block is", kernel.name), "`bind` or `warps` first");
+      throw UserError(
+          at_.span,
+          fmt::format("the loops of kernel `{}` are not bound; `stage` needs to know what a block is", kernel.name),
+          "`bind` or `warps` first");
     if (found->kind != LoopKind::Serial && found->kind != LoopKind::Grid)
-      throw UserError(at_.span, fmt::format("`{}` is `{}`; `stage` puts a tile at a loop over tiles that a block runs, or at its grid", at_.text, name_of(found->kind)));
+      throw UserError(
+          at_.span,
+          fmt::format("`{}` is `{}`; `stage` puts a tile at a loop over tiles that a block runs, or at its grid",
+                      at_.text, name_of(found->kind)));
     Kernel result = kernel;
     bool at_grid = found->kind == LoopKind::Grid;
     if (at_grid) require_innermost_grid(kernel.body);
@@ -76,6 +82,7 @@ class Staging {
       return drop_absorbed_predicates(block, plan_);
     });
     require_shared_fits(result.body, target_, line, "make the tile smaller");
+    require_registers_fit(result, target_, line, "make the tile smaller, or share it among more threads");
     return result;
   }
 
@@ -92,27 +99,36 @@ class Staging {
   void require_innermost_grid(const Block& body) const {
     std::string innermost;
     walk(body, [&](const Stmt& stmt) {
-      if (const Loop* loop = as<Loop>(stmt); loop && (loop->kind == LoopKind::Grid || loop->kind == LoopKind::Cluster)) innermost = loop->axes.back().name;
+      if (const Loop* loop = as<Loop>(stmt); loop && (loop->kind == LoopKind::Grid || loop->kind == LoopKind::Cluster))
+        innermost = loop->axes.back().name;
       return true;
     });
     if (innermost != at_.text)
-      throw UserError(at_.span, fmt::format("`{}` stands inside `{}`; a block's tile is staged at the innermost of them", innermost, at_.text), fmt::format("`at {}`", innermost));
+      throw UserError(at_.span,
+                      fmt::format("`{}` stands inside `{}`; a block's tile is staged at the innermost of them",
+                                  innermost, at_.text),
+                      fmt::format("`at {}`", innermost));
   }
 
   Block stage_operand(const Block& block, const Operand& operand, bool at_grid, const std::string& kernel) {
     auto tensor = find_tensor(plan_, operand.tensor.text);
-    if (!tensor) throw UserError(operand.tensor.span, fmt::format("`{}` is no tensor of `{}`", operand.tensor.text, plan_.name));
+    if (!tensor)
+      throw UserError(operand.tensor.span, fmt::format("`{}` is no tensor of `{}`", operand.tensor.text, plan_.name));
     walk(block, [&](const Stmt& stmt) {
       const Store* store = as<Store>(stmt);
       if (store && store->target.buffer == operand.tensor.text)
-        throw UserError(operand.tensor.span, fmt::format("kernel `{}` writes `{}`; only what it reads can be staged", kernel, operand.tensor.text));
+        throw UserError(operand.tensor.span, fmt::format("kernel `{}` writes `{}`; only what it reads can be staged",
+                                                         kernel, operand.tensor.text));
       return true;
     });
     Block declarations;
     bool used = false;
-    Block result = at_grid ? stage_region(block, operand, declarations, used) : stage_in_loops(block, operand, declarations, used);
+    Block result =
+        at_grid ? stage_region(block, operand, declarations, used) : stage_in_loops(block, operand, declarations, used);
     if (!used)
-      throw UserError(operand.tensor.span, fmt::format("kernel `{}` has no access of `{}` inside `{}` that is not staged", kernel, operand.tensor.text, at_.text));
+      throw UserError(operand.tensor.span,
+                      fmt::format("kernel `{}` has no access of `{}` inside `{}` that is not staged", kernel,
+                                  operand.tensor.text, at_.text));
     for (const Stmt& declaration : declarations) insert_declaration(result, declaration);
     return result;
   }
@@ -123,7 +139,8 @@ class Staging {
       const Loop* loop = as<Loop>(stmt);
       bool here = loop && loop->kind == LoopKind::Serial && loop->axes.back().name == at_.text;
       result.push_back(map_bodies(stmt, [&](const Block& inner) {
-        return here ? stage_region(inner, operand, declarations, used) : stage_in_loops(inner, operand, declarations, used);
+        return here ? stage_region(inner, operand, declarations, used)
+                    : stage_in_loops(inner, operand, declarations, used);
       }));
     }
     return result;
@@ -140,12 +157,17 @@ class Staging {
     std::vector<std::vector<TileAccess>> groups;
     for (TileAccess& access : accesses_in(region, operand.tensor.text)) {
       if (!operand.index.empty() && !is_written_as(access.access, operand)) continue;
-      auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return are_shifts(group[0].access, access.access); });
-      if (same == groups.end()) groups.push_back({std::move(access)});
-      else same->push_back(std::move(access));
+      auto same = std::find_if(groups.begin(), groups.end(),
+                               [&](const auto& group) { return are_shifts(group[0].access, access.access); });
+      if (same == groups.end())
+        groups.push_back({std::move(access)});
+      else
+        same->push_back(std::move(access));
     }
     if (groups.size() > 1)
-      throw UserError(operand.tensor.span, fmt::format("`{}` is read in {} ways inside `{}`: {}", operand.tensor.text, groups.size(), at_.text, list_of(groups)),
+      throw UserError(operand.tensor.span,
+                      fmt::format("`{}` is read in {} ways inside `{}`: {}", operand.tensor.text, groups.size(),
+                                  at_.text, list_of(groups)),
                       fmt::format("write the access that is meant, as in `stage {}[i, k]`", operand.tensor.text));
     return groups.empty() ? std::vector<TileAccess>{} : groups[0];
   }
@@ -163,7 +185,9 @@ class Staging {
   // Declares the tile, copies it at the head of the region and reads it there.
   Block stage_region(const Block& region, const Operand& operand, Block& declarations, bool& used) {
     for (const Stmt& stmt : region)
-      if (as<Verb>(stmt)) throw UserError(at_.span, fmt::format("`{}` is a pipeline already; `stage` stands before `pipeline`", at_.text));
+      if (as<Verb>(stmt))
+        throw UserError(at_.span,
+                        fmt::format("`{}` is a pipeline already; `stage` stands before `pipeline`", at_.text));
     std::vector<TileAccess> accesses = meant_accesses(region, operand);
     if (accesses.empty()) return region;
     used = true;
@@ -185,7 +209,9 @@ class Staging {
       copy.source.index.push_back(tidy(axis.offset < 0 ? index - integer(-axis.offset) : index + integer(axis.offset)));
     }
     if (tile.axes.empty())
-      throw UserError(operand.tensor.span, fmt::format("a block reads one element of `{}` at `{}`; there is no tile to keep", operand.tensor.text, at_.text));
+      throw UserError(operand.tensor.span,
+                      fmt::format("a block reads one element of `{}` at `{}`; there is no tile to keep",
+                                  operand.tensor.text, at_.text));
     tile.layout = tile_layout(tile.axes, dtype, options_);
     Span span = accesses[0].statement;
     declarations.push_back(make_stmt(tile, span));
@@ -203,19 +229,22 @@ class Staging {
     return read_tile(body, meant, tile, box, loops);
   }
 
-  Block read_tile(const Block& body, const Access& meant, const std::string& tile, const Footprint& box, std::vector<Axis>& loops) const {
+  Block read_tile(const Block& body, const Access& meant, const std::string& tile, const Footprint& box,
+                  std::vector<Axis>& loops) const {
     Block result;
     for (const Stmt& stmt : body) {
       Stmt changed = map_expressions(stmt, [&](const Expr& expr) {
         return rewrite(expr, [&](const Expr& node) {
           const Load* access = as<Load>(node);
           if (!access || !are_shifts(access->access, meant)) return node;
-          return load(Access{tile, local_index(access->access, loops, box), {}, access->access.span}, node->dtype, node->span);
+          return load(Access{tile, local_index(access->access, loops, box), {}, access->access.span}, node->dtype,
+                      node->span);
         });
       });
       std::size_t outside = loops.size();
       if (const Loop* loop = as<Loop>(stmt)) loops.insert(loops.end(), loop->axes.begin(), loop->axes.end());
-      result.push_back(map_bodies(changed, [&](const Block& inner) { return read_tile(inner, meant, tile, box, loops); }));
+      result.push_back(
+          map_bodies(changed, [&](const Block& inner) { return read_tile(inner, meant, tile, box, loops); }));
       loops.resize(outside);
     }
     return result;
@@ -241,15 +270,22 @@ Plan stage(const Plan& plan, const ScheduleLine& line, const Target& target) {
   LineName at = reader.name("the name of a loop");
   TileOptions options;
   while (!reader.at_end()) {
-    if (reader.accept("pad")) options.pad = reader.number("a number of elements").value;
-    else if (reader.accept("transposed")) options.transposed = true;
-    else if (reader.accept("swizzle")) options.swizzle = reader.number("the bytes of a panel");
-    else reader.fail("`pad`, `transposed`, `swizzle` or the end of the line");
+    if (reader.accept("pad"))
+      options.pad = reader.number("a number of elements").value;
+    else if (reader.accept("transposed"))
+      options.transposed = true;
+    else if (reader.accept("swizzle"))
+      options.swizzle = reader.number("the bytes of a panel");
+    else
+      reader.fail("`pad`, `transposed`, `swizzle` or the end of the line");
   }
-  if (options.pad && options.swizzle.value) throw UserError(options.swizzle.span, "a swizzled tile needs no `pad`: choose one of the two");
+  if (options.pad && options.swizzle.value)
+    throw UserError(options.swizzle.span, "a swizzled tile needs no `pad`: choose one of the two");
   return map_kernels_with(plan, line, {at}, [&](const Kernel& kernel) {
     if (line.target.empty()) {
-      bool reads_any = std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) { return mentions_buffer(kernel.body, operand.tensor.text); });
+      bool reads_any = std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
+        return mentions_buffer(kernel.body, operand.tensor.text);
+      });
       if (!reads_any && kernels_of(plan).size() > 1) return kernel;
     }
     return Staging(plan, target, at, options).apply(kernel, operands, line.span);

@@ -27,8 +27,10 @@ class Unrolling {
     Block result;
     for (const Stmt& stmt : body) {
       const Loop* loop = as<Loop>(stmt);
-      bool here = loop && std::any_of(loop->axes.begin(), loop->axes.end(), [&](const Axis& axis) { return axis.name == name_.text; });
-      result.push_back(here ? unrolled(*loop, stmt->span) : map_bodies(stmt, [&](const Block& inner) { return apply(inner); }));
+      bool here = loop && std::any_of(loop->axes.begin(), loop->axes.end(),
+                                      [&](const Axis& axis) { return axis.name == name_.text; });
+      result.push_back(here ? unrolled(*loop, stmt->span)
+                            : map_bodies(stmt, [&](const Block& inner) { return apply(inner); }));
     }
     return result;
   }
@@ -36,11 +38,14 @@ class Unrolling {
  private:
   Stmt unrolled(const Loop& loop, Span span) const {
     if (loop.kind != LoopKind::Serial)
-      throw UserError(name_.span, fmt::format("`{}` is `{}`; `unroll` needs a serial loop", name_.text, name_of(loop.kind)));
+      throw UserError(name_.span,
+                      fmt::format("`{}` is `{}`; `unroll` needs a serial loop", name_.text, name_of(loop.kind)));
     walk(loop.body, [&](const Stmt& stmt) {
       const Loop* inner = as<Loop>(stmt);
       if (as<Copy>(stmt) || as<Verb>(stmt) || (inner && inner->kind == LoopKind::Each))
-        throw UserError(name_.span, fmt::format("`{}` has the work of a whole block in it; `unroll` takes a loop of a thread's own", name_.text));
+        throw UserError(name_.span,
+                        fmt::format("`{}` has the work of a whole block in it; `unroll` takes a loop of a thread's own",
+                                    name_.text));
       return true;
     });
     std::size_t at = 0;
@@ -48,20 +53,26 @@ class Unrolling {
     const Axis& axis = loop.axes[at];
     auto extent = constant_extent(axis);
     if (!extent)
-      throw UserError(name_.span, fmt::format("`{}` has the extent `{}`; `unroll` needs constant bounds", name_.text, print(extent_of(axis))),
-                      fmt::format("`tile` it before, as in `tile block {} 16`", name_.text));
+      throw UserError(
+          name_.span,
+          fmt::format("`{}` has the extent `{}`; `unroll` needs constant bounds", name_.text, print(extent_of(axis))),
+          fmt::format("`tile` it before, as in `tile block {} 16`", name_.text));
     if (factor_ && *extent % factor_->value != 0)
-      throw UserError(factor_->span, fmt::format("{} does not divide the {} iterations of `{}`", factor_->value, *extent, name_.text));
+      throw UserError(factor_->span,
+                      fmt::format("{} does not divide the {} iterations of `{}`", factor_->value, *extent, name_.text));
     std::int64_t written_out = factor_ ? factor_->value : *extent;
     if (written_out > most_iterations)
-      throw UserError(name_.span, fmt::format("`{}` would be written out {} times, more than {}", name_.text, written_out, most_iterations),
-                      fmt::format("`unroll {} 16` writes 16 of them", name_.text));
+      throw UserError(
+          name_.span,
+          fmt::format("`{}` would be written out {} times, more than {}", name_.text, written_out, most_iterations),
+          fmt::format("`unroll {} 16` writes 16 of them", name_.text));
 
     // Around and inside of the loop, its nest stays serial.
     auto middle = loop.axes.begin() + static_cast<std::ptrdiff_t>(at);
     std::vector<Axis> outer(loop.axes.begin(), middle);
     std::vector<Axis> rest(middle + 1, loop.axes.end());
-    Block body = rest.empty() ? loop.body : Block{make_stmt(Loop{LoopKind::Serial, rest, std::nullopt, loop.body}, span)};
+    Block body =
+        rest.empty() ? loop.body : Block{make_stmt(Loop{LoopKind::Serial, rest, std::nullopt, loop.body}, span)};
     Axis inner = axis;
     if (factor_ && factor_->value < *extent) {
       std::string groups = name_.text + ".unroll";

@@ -53,20 +53,26 @@ void VectorAccess::need_facts(const Access& access, Dtype dtype) {
   };
   const Expr& last = tensor->shape.back();
   if (known_divisor(last, divisors_) % width_ != 0)
-    add(fmt::format("{} % {} == 0", print(last), width_), fmt::format("the rows of `{}` have `{}` elements, which need not be a multiple of {}", access.buffer, print(last), width_));
+    add(fmt::format("{} % {} == 0", print(last), width_),
+        fmt::format("the rows of `{}` have `{}` elements, which need not be a multiple of {}", access.buffer,
+                    print(last), width_));
   std::int64_t bytes = std::min<std::int64_t>(16, width_ * bytes_of(dtype));
-  bool temporary = std::any_of(plan_.temps.begin(), plan_.temps.end(), [&](const Temp& temp) { return temp.name == access.buffer; });
+  bool temporary =
+      std::any_of(plan_.temps.begin(), plan_.temps.end(), [&](const Temp& temp) { return temp.name == access.buffer; });
   bool aligned = temporary || std::any_of(plan_.facts.begin(), plan_.facts.end(), [&](const Fact& fact) {
                    return fact.kind == Fact::Kind::Aligned && fact.alignment % bytes == 0;
                  });
-  if (!aligned) add(fmt::format("aligned {}", bytes), fmt::format("`{}` need not start at a multiple of {} bytes", access.buffer, bytes));
+  if (!aligned)
+    add(fmt::format("aligned {}", bytes),
+        fmt::format("`{}` need not start at a multiple of {} bytes", access.buffer, bytes));
 }
 
 void VectorAccess::refuse_missing_facts(Span at) const {
   if (missing_.empty()) return;
   std::string clauses;
   for (const std::string& clause : missing_) clauses += (clauses.empty() ? "" : ", ") + clause;
-  throw UserError(at, fmt::format("vectors of {} elements: {}", width_, reasons_[0]), fmt::format("add `when {}` to the schedule", clauses));
+  throw UserError(at, fmt::format("vectors of {} elements: {}", width_, reasons_[0]),
+                  fmt::format("add `when {}` to the schedule", clauses));
 }
 
 }  // namespace tilewright

@@ -17,7 +17,8 @@ class VectorAccess {
 
   bool is_buffer(const std::string& name) const { return flattener_.find(name) != nullptr; }
 
-  // Whether `width` elements along the loop lie side by side and start at a multiple of it, if the facts of need_facts hold.
+  // Whether `width` elements along the loop lie side by side and start at a multiple of it, if the facts of need_facts
+  // hold.
   bool is_contiguous(const Access& access, const std::string& loop) const;
 
   // Notes what an access needs of a call beyond the plan's facts.

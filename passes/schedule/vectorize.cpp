@@ -8,14 +8,15 @@
 //              reg As.r: f32[i.coarse 2, i.by 4]
 //              unroll i.coarse in 2 { vector i.by in 4 { As.r[i.coarse, i.by] = As[(i.coarse*16 + i)*4 + i.by, k] } }
 //              reg Bs.r: …
-//              unroll i.coarse …, i.by …, j.coarse …, j.by … { acc[…] = fma(As.r[i.coarse, i.by], Bs.r[j.coarse, j.by], acc[…]) } }
+//              unroll i.coarse …, i.by …, j.coarse …, j.by … { acc[…] = fma(As.r[i.coarse, i.by], Bs.r[j.coarse, j.by],
+//              acc[…]) } }
 //            unroll i.coarse …, i.by …, j.coarse … { vector j.by in 4 { C[…, … + j.by] = acc[…] where … } }
 //
 // An operand used by several elements is read once into registers; a loop along which an access is not contiguous stays
 // `unroll`. A statement whose operand lies along another loop than its target turns the elements round in registers.
 //
-// Needs: loops `.by` of this length; of tensors, the facts that make vectors whole and aligned. Refuses where no access is
-// contiguous.
+// Needs: loops `.by` of this length; of tensors, the facts that make vectors whole and aligned. Refuses where no access
+// is contiguous.
 #include "passes/schedule/vector_access.h"
 
 #include <fmt/format.h>
@@ -43,10 +44,13 @@ class Vectorizing {
     Kernel result = kernel;
     result.body = visit(kernel.body);
     if (loops_ == 0)
-      throw UserError(width_.span, fmt::format("kernel `{}` has no loop over {} neighbours", kernel.name, width_.value), fmt::format("`coarsen i {} by {}` makes one", width_.value, width_.value));
+      throw UserError(width_.span, fmt::format("kernel `{}` has no loop over {} neighbours", kernel.name, width_.value),
+                      fmt::format("`coarsen i {} by {}` makes one", width_.value, width_.value));
     accesses_.refuse_missing_facts(width_.span);
     if (vectors_ == 0)
-      throw UserError(width_.span, fmt::format("no access of kernel `{}` is contiguous along {}", kernel.name, in_words({by_loops_.begin(), by_loops_.end()})),
+      throw UserError(width_.span,
+                      fmt::format("no access of kernel `{}` is contiguous along {}", kernel.name,
+                                  in_words({by_loops_.begin(), by_loops_.end()})),
                       "coarsen along the last index of a tensor, or stage the other one `transposed`");
     return result;
   }
@@ -67,7 +71,8 @@ class Vectorizing {
 
   // An unrolled nest of parts around one store, with a loop of the width among them.
   bool is_leaf(const Loop& nest) {
-    bool parts = nest.kind == LoopKind::Unroll && std::all_of(nest.axes.begin(), nest.axes.end(), [](const Axis& axis) { return is_part(axis.name); });
+    bool parts = nest.kind == LoopKind::Unroll &&
+                 std::all_of(nest.axes.begin(), nest.axes.end(), [](const Axis& axis) { return is_part(axis.name); });
     if (!parts || nest.body.size() != 1 || !as<Store>(nest.body[0])) return false;
     auto by = by_axes(nest);
     by_loops_.insert(by.begin(), by.end());
@@ -82,7 +87,8 @@ class Vectorizing {
   }
 
   // The loop along which an access is contiguous: `preferred` where it is one, else the innermost; empty for none.
-  std::string contiguous_loop(const Access& access, const std::vector<std::string>& by, const std::string& preferred = {}) const {
+  std::string contiguous_loop(const Access& access, const std::vector<std::string>& by,
+                              const std::string& preferred = {}) const {
     if (!preferred.empty() && accesses_.is_contiguous(access, preferred)) return preferred;
     std::string found;
     for (const std::string& name : by)
@@ -99,7 +105,8 @@ class Vectorizing {
   };
 
   // Loads of memory that are always executed; each access once.
-  std::vector<Operand> operands_of(const Loop& nest, const Store& store, const std::vector<std::string>& by, const std::string& preferred) const {
+  std::vector<Operand> operands_of(const Loop& nest, const Store& store, const std::vector<std::string>& by,
+                                   const std::string& preferred) const {
     std::vector<Operand> result;
     walk(store.value, [&](const Expr& node) {
       if (as<Select>(node)) return false;
@@ -107,7 +114,8 @@ class Vectorizing {
       if (binary && (binary->op == BinaryOp::And || binary->op == BinaryOp::Or)) return false;
       const Load* found = as<Load>(node);
       if (!found || registers_.count(found->access.buffer)) return true;
-      bool known = std::any_of(result.begin(), result.end(), [&](const Operand& other) { return other.access == found->access; });
+      bool known = std::any_of(result.begin(), result.end(),
+                               [&](const Operand& other) { return other.access == found->access; });
       if (known || found->access.rule.kind == Rule::Kind::Check) return false;
       Operand operand{found->access, node->dtype, node->span, contiguous_loop(found->access, by, preferred), {}};
       for (const Axis& axis : nest.axes)
@@ -133,7 +141,8 @@ class Vectorizing {
     for (const Operand& operand : operands) {
       if (!operand.along.empty()) accesses_.need_facts(operand.access, operand.dtype), ++vectors_;
       bool reused = operand.axes.size() < nest.axes.size();
-      bool apart = to_register ? !operand.axes.empty() && (reused || !operand.along.empty()) : !operand.along.empty() && operand.along != along;
+      bool apart = to_register ? !operand.axes.empty() && (reused || !operand.along.empty())
+                               : !operand.along.empty() && operand.along != along;
       auto where = conditions_for(operand, nest, store);
       if (!apart || !where) continue;
       changed.value = read_into_registers(operand, nest, *where, changed.value, span, result);
@@ -160,8 +169,10 @@ class Vectorizing {
     return result;
   }
 
-  Expr read_into_registers(const Operand& operand, const Loop& nest, const std::vector<Expr>& where, const Expr& value, Span span, Block& out) {
-    Buffer fragment{Space::Register, names_.fresh(operand.access.buffer + ".r"), operand.dtype, {}, std::nullopt, std::nullopt};
+  Expr read_into_registers(const Operand& operand, const Loop& nest, const std::vector<Expr>& where, const Expr& value,
+                           Span span, Block& out) {
+    Buffer fragment{Space::Register, names_.fresh(operand.access.buffer + ".r"), operand.dtype, {}, std::nullopt,
+                    std::nullopt};
     registers_.insert(fragment.name);
     Access place{fragment.name, {}, {}, operand.access.span};
     Loop loops{LoopKind::Unroll, {}, std::nullopt, {}};
@@ -213,7 +224,8 @@ Plan vectorize(const Plan& plan, const ScheduleLine& line, const Target&) {
   if (width.value != 2 && width.value != 4 && width.value != 8 && width.value != 16)
     throw UserError(width.span, fmt::format("vectors of {} elements: there are those of 2, 4, 8 and 16", width.value));
   std::vector<const Kernel*> kernels = kernels_of(plan);
-  bool any = std::any_of(kernels.begin(), kernels.end(), [&](const Kernel* kernel) { return has_neighbours(*kernel, width.value); });
+  bool any = std::any_of(kernels.begin(), kernels.end(),
+                         [&](const Kernel* kernel) { return has_neighbours(*kernel, width.value); });
   return map_kernels_with(plan, line, {}, [&](const Kernel& kernel) {
     if (line.target.empty() && any && !has_neighbours(kernel, width.value)) return kernel;
     return Vectorizing(plan, kernel, width).apply(kernel);

@@ -2,7 +2,8 @@
 //
 //   warps 8
 //   before   parallel i.block in ceildiv(M, 128), j.block in ceildiv(N, 256) { parallel i in 128, j in 256 { … } }
-//   after    kernel C warps 8 { grid i.block …, j.block … { each i in 128, j in 256 on (i: 128 step; j: 256 thread.x) { … } } }
+//   after    kernel C warps 8 { grid i.block …, j.block … { each i in 128, j in 256 on (i: 128 step; j: 256 thread.x) {
+//   … } } }
 //
 // The last axis lies on the threads; an axis longer than the threads takes steps, a shorter one leaves threads to the
 // axis before it. Without a target the line acts on every kernel that is tiled and not bound.
@@ -60,7 +61,8 @@ Plan warps(const Plan& plan, const ScheduleLine& line, const Target& target) {
   reader.end();
   std::int64_t threads = count.value * 32;
   if (threads > target.most_threads)
-    throw UserError(count.span, fmt::format("{} warps are {} threads, a block has at most {}", count.value, threads, target.most_threads));
+    throw UserError(count.span, fmt::format("{} warps are {} threads, a block has at most {}", count.value, threads,
+                                            target.most_threads));
   if (!line.target.empty()) kernel_named(plan, {line.target, line.span});
   bool acted = false;
   Plan result = map_kernels(plan, [&](const Kernel& kernel) {
@@ -76,7 +78,9 @@ Plan warps(const Plan& plan, const ScheduleLine& line, const Target& target) {
     changed.body = bound_body(loops, row_by_row(loops.tile, threads));
     return changed;
   });
-  if (!acted) throw UserError(line.span, "no kernel has block tiles that are not bound yet", "put a line as `tile block i 16, j 16` in front");
+  if (!acted)
+    throw UserError(line.span, "no kernel has block tiles that are not bound yet",
+                    "put a line as `tile block i 16, j 16` in front");
   return result;
 }
 

@@ -1,5 +1,5 @@
-// Every schedule of every example: after each line the plan verifies and, as long as the lines are exact, gives the bits of
-// the naive plan.
+// Every schedule of every example: after each line the plan verifies and, as long as the lines are exact, gives the
+// bits of the naive plan.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -3,10 +3,10 @@
 //   // line: tile block i 16, j 16
 //   // sizes: M 5, N 33               (instead of the usual small sizes; `none`: the plan is not run)
 //
-// and `<case>.expected` the plan after them, or for `fail_*` the diagnostic. Of every plan on the way it is checked that it
-// comes back from its own text, verifies, and gives the bits that the plan gave before, as long as the lines are exact: in
-// the tile interpreter with parallel loops forwards, backwards and shuffled, and the last one, finished, in the simulator.
-// TILEWRIGHT_UPDATE=1 rewrites the expectations.
+// and `<case>.expected` the plan after them, or for `fail_*` the diagnostic. Of every plan on the way it is checked
+// that it comes back from its own text, verifies, and gives the bits that the plan gave before, as long as the lines
+// are exact: in the tile interpreter with parallel loops forwards, backwards and shuffled, and the last one, finished,
+// in the simulator. TILEWRIGHT_UPDATE=1 rewrites the expectations.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -53,9 +53,12 @@ Case read_case(const fs::path& path) {
   std::istringstream in(result.text);
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
-    if (line.starts_with("// line: ")) result.lines.push_back(tokenize_line(line.substr(9), Span{0, number, 10, number, 11}));
-    if (line.starts_with("// sizes: none")) result.runs = false;
-    else if (line.starts_with("// sizes: ")) result.sizes.push_back(read_sizes_of(line.substr(10)));
+    if (line.starts_with("// line: "))
+      result.lines.push_back(tokenize_line(line.substr(9), Span{0, number, 10, number, 11}));
+    if (line.starts_with("// sizes: none"))
+      result.runs = false;
+    else if (line.starts_with("// sizes: "))
+      result.sizes.push_back(read_sizes_of(line.substr(10)));
   }
   return result;
 }
@@ -65,8 +68,10 @@ void compare(const fs::path& expected, const std::string& text) {
     std::ofstream(expected, std::ios::binary) << text;
     return;
   }
-  if (fs::exists(expected)) CHECK(text == read_file(expected));
-  else FAIL_CHECK(expected.string() << " is missing; TILEWRIGHT_UPDATE=1 writes it");
+  if (fs::exists(expected))
+    CHECK(text == read_file(expected));
+  else
+    FAIL_CHECK(expected.string() << " is missing; TILEWRIGHT_UPDATE=1 writes it");
 }
 
 // The plan after all lines; the checks of each on the way.
@@ -99,8 +104,10 @@ void run_case(const fs::path& path) {
     if (exact && test.runs) check_same_results(parse_plan(test.text), finished, test.sizes, Device::Simulator);
   } catch (const UserError& error) {
     std::string text = render(error.diagnostics(), {SourceFile{test.name, test.text}});
-    if (must_fail) compare(expected, text);
-    else FAIL_CHECK(text);
+    if (must_fail)
+      compare(expected, text);
+    else
+      FAIL_CHECK(text);
   } catch (const InternalError& error) {
     FAIL_CHECK(std::string(error.what()));
   }

@@ -20,7 +20,8 @@ using Sizes = std::map<std::string, std::int64_t>;
 inline std::vector<Sizes> usual_sizes(const Plan& plan) {
   Divisors divisors = divisors_of(plan.facts);
   std::vector<Sizes> result;
-  for (const std::vector<std::int64_t>& pattern : std::vector<std::vector<std::int64_t>>{{0}, {1}, {7, 19, 5}, {33, 17, 20}}) {
+  for (const std::vector<std::int64_t>& pattern :
+       std::vector<std::vector<std::int64_t>>{{0}, {1}, {7, 19, 5}, {33, 17, 20}}) {
     Sizes sizes;
     std::size_t n = 0;
     for (const Dim& dim : plan.dims) {
@@ -42,8 +43,10 @@ inline std::map<std::string, HostTensor> random_inputs(const Plan& plan, const S
     if (param.kind == ParamKind::Out) continue;
     HostTensor tensor = make_tensor(param.dtype, shape_of(param.shape, dims));
     for (std::int64_t n = 0; n < tensor.elements(); ++n) {
-      if (is_float(param.dtype)) write_real(tensor, n, static_cast<double>(random() % 2001) / 500.0 - 2.0);
-      else write_integer(tensor, n, static_cast<std::int64_t>(random() % 5));
+      if (is_float(param.dtype))
+        write_real(tensor, n, static_cast<double>(random() % 2001) / 500.0 - 2.0);
+      else
+        write_integer(tensor, n, static_cast<std::int64_t>(random() % 5));
     }
     result.emplace(param.name, std::move(tensor));
   }
@@ -52,11 +55,13 @@ inline std::map<std::string, HostTensor> random_inputs(const Plan& plan, const S
 
 enum class Device : std::uint8_t { Interpreter, Simulator };
 
-inline std::map<std::string, HostTensor> results_of(const Plan& plan, const Sizes& sizes, Device device, LoopOrder order) {
+inline std::map<std::string, HostTensor> results_of(const Plan& plan, const Sizes& sizes, Device device,
+                                                    LoopOrder order) {
   Arguments arguments = bind_arguments(plan, random_inputs(plan, sizes), sizes);
   InterpreterOptions options;
   options.order = order;
-  RunReport report = device == Device::Interpreter ? interpret(plan, arguments, options) : simulate(plan, arguments, {});
+  RunReport report =
+      device == Device::Interpreter ? interpret(plan, arguments, options) : simulate(plan, arguments, {});
   for (const std::string& fault : report.faults) FAIL_CHECK(fault);
   std::map<std::string, HostTensor> result;
   for (const Param& param : plan.params)
@@ -71,7 +76,8 @@ inline std::string in_text(const Sizes& sizes) {
 }
 
 // Bit for bit in the interpreter, whatever the order of parallel loops, or in the simulator. No sizes: the usual ones.
-inline void check_same_results(const Plan& before, const Plan& after, const std::vector<Sizes>& all_sizes, Device device) {
+inline void check_same_results(const Plan& before, const Plan& after, const std::vector<Sizes>& all_sizes,
+                               Device device) {
   for (const Sizes& sizes : all_sizes.empty() ? usual_sizes(before) : all_sizes) {
     INFO("sizes ", in_text(sizes));
     auto expected = results_of(before, sizes, Device::Interpreter, LoopOrder::Forwards);
