@@ -183,7 +183,14 @@ CudaText CudaPrinter::integer_arithmetic(const Binary& node, Dtype dtype) {
     case BinaryOp::Add:
     case BinaryOp::Sub:
     case BinaryOp::Mul: {
-      if (is_plain) return {fmt::format("{} {} {}", text(node.lhs, infix.binding), infix.spelling, text(node.rhs, above(infix.binding))), infix.binding};
+      if (is_plain) {
+        // a + (b + c) of what is not negative is the same without parentheses: no part exceeds the whole.
+        const Binary* inner = as<Binary>(node.rhs);
+        const bool is_flat = dtype == Dtype::Index && node.op == BinaryOp::Add && inner && inner->op == BinaryOp::Add && is_nonnegative(node.lhs) &&
+                             is_nonnegative(inner->lhs) && is_nonnegative(inner->rhs);
+        const std::string rhs = text(node.rhs, is_flat ? infix.binding : above(infix.binding));
+        return {fmt::format("{} {} {}", text(node.lhs, infix.binding), infix.spelling, rhs), infix.binding};
+      }
       const std::string wide = "(" + wrapping_type(dtype) + ")";
       return {fmt::format("{}({}{} {} {}{})", as_type, wide, text(node.lhs, Binding::Unary), infix.spelling, wide, text(node.rhs, Binding::Unary)), Binding::Unary};
     }
@@ -308,12 +315,9 @@ std::string CudaPrinter::access(const Access& access) {
   if (access.index.size() == 1) return fmt::format("{}[{}]", base, text(access.index[0]));
   if (access.index.size() != place.extents.size()) internal_error(fmt::format("print_cuda: `{}` is accessed with {} indices", access.buffer, access.index.size()));
   // Slots lie one behind the other.
-  std::string flat = text(access.index[0], Binding::Mul);
-  for (std::size_t axis = 1; axis < access.index.size(); ++axis) {
-    const std::string before = axis == 1 ? flat : "(" + flat + ")";
-    flat = fmt::format("{} * {} + {}", before, place.extents[axis], text(access.index[axis], Binding::Mul));
-  }
-  return fmt::format("{}[{}]", base, flat);
+  Expr flat = cast(Dtype::Index, access.index[0]);
+  for (std::size_t axis = 1; axis < access.index.size(); ++axis) flat = flat * place.extents[axis] + cast(Dtype::Index, access.index[axis]);
+  return fmt::format("{}[{}]", base, text(flat));
 }
 
 std::string CudaPrinter::address(const Access& target) {

@@ -84,7 +84,8 @@ void CudaPrinter::print_buffer(const Buffer& buffer) {
   const std::string element = type(buffer.dtype);
   if (buffer.space == Space::Shared) {
     place.kind = Place::Kind::Shared;
-    if (buffer.offset) line(fmt::format("{0}* const {1} = ({0}*)(shared + {2});", element, name, *buffer.offset));
+    const std::string block = buffer.offset.value_or(0) == 0 ? "shared" : fmt::format("(shared + {})", *buffer.offset);
+    if (buffer.offset) line(fmt::format("{0}* const {1} = ({0}*){2};", element, name, block));
     else line(fmt::format("__shared__ __align__(16) {} {}[{}];", element, name, elements));
   } else if (buffer.axes.empty()) {
     line(fmt::format("{} {};", element, name));

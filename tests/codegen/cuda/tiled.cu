@@ -11,7 +11,7 @@ C(const float* __restrict__ A, const float* __restrict__ B, float* __restrict__ 
   const int block_x = blockIdx.x;
   const int block_y = blockIdx.y;
   __shared__ __align__(16) unsigned char shared[2048];
-  float* const As = (float*)(shared + 0);
+  float* const As = (float*)shared;
   float* const Bs = (float*)(shared + 1024);
   const int i_block = block_y;
   const int j_block = block_x;
