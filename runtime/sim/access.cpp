@@ -204,6 +204,8 @@ WarpOp::Run of_dtype(Dtype dtype, Pick&& pick) {
   return nullptr;
 }
 
+}  // namespace
+
 const WarpOp* run_atomic(const WarpOp& op, Warp& warp) {
   const MemorySite& site = *static_cast<const MemorySite*>(op.object);
   const Bank bank = bank_of(site, warp);
@@ -255,7 +257,19 @@ const WarpOp* run_flatten(const WarpOp& op, Warp& warp) {
 }
 
 // ---- Registers.
+namespace {
+
 LaneMask* written_of(const RegisterSite& site, const Warp& warp) { return lanes<LaneMask>(warp, site.written); }
+
+Cell row_of(const RegisterSite& site, std::int64_t element) { return site.first + static_cast<Cell>(element) * site.row_bytes; }
+
+template <class T>
+void copy_lanes(const T* from, T* to, LaneMask mask) {
+  if (mask == every_lane) std::memcpy(to, from, sizeof(T) * lane_count);
+  else each_lane(mask, [&](int lane) { to[lane] = from[lane]; });
+}
+
+}  // namespace
 
 const WarpOp* run_register_check(const WarpOp& op, Warp& warp) {
   const RegisterSite& site = *static_cast<const RegisterSite*>(op.object);
@@ -278,14 +292,6 @@ const WarpOp* run_register_declaration(const WarpOp& op, Warp& warp) {
   LaneMask* written = written_of(site, warp);
   for (std::int64_t element = 0; element < site.elements; ++element) written[element] &= ~warp.mask;
   return following(op);
-}
-
-Cell row_of(const RegisterSite& site, std::int64_t element) { return site.first + static_cast<Cell>(element) * site.row_bytes; }
-
-template <class T>
-void copy_lanes(const T* from, T* to, LaneMask mask) {
-  if (mask == every_lane) std::memcpy(to, from, sizeof(T) * lane_count);
-  else each_lane(mask, [&](int lane) { to[lane] = from[lane]; });
 }
 
 const WarpOp* run_register_load(const WarpOp& op, Warp& warp) {
@@ -352,6 +358,8 @@ const WarpOp* run_register_store(const WarpOp& op, Warp& warp) {
 }
 
 // ---- One access of several elements.
+namespace {
+
 template <bool is_store>
 const WarpOp* run_vector(const WarpOp& op, Warp& warp) {
   const VectorSite& site = *static_cast<const VectorSite*>(op.object);
@@ -412,14 +420,7 @@ WarpOp::Run run_of_store(const MemorySite& site) {
   });
 }
 
-WarpOp::Run run_of_atomic() { return run_atomic; }
-WarpOp::Run run_of_flatten() { return run_flatten; }
-WarpOp::Run run_of_register_check() { return run_register_check; }
-WarpOp::Run run_of_register_written() { return run_register_written; }
-WarpOp::Run run_of_register_load() { return run_register_load; }
-WarpOp::Run run_of_register_store() { return run_register_store; }
-WarpOp::Run run_of_register_declaration() { return run_register_declaration; }
-WarpOp::Run run_of_vector_load() { return run_vector<false>; }
-WarpOp::Run run_of_vector_store() { return run_vector<true>; }
+const WarpOp* run_vector_load(const WarpOp& op, Warp& warp) { return run_vector<false>(op, warp); }
+const WarpOp* run_vector_store(const WarpOp& op, Warp& warp) { return run_vector<true>(op, warp); }
 
 }  // namespace tilewright

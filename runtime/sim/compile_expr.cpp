@@ -93,12 +93,12 @@ LaneValue KernelCompiler::logical(const Binary& node) {
   const Operand kept = new_operand(Dtype::Bool, false);
   // Where the right side is not reached, the left side is the result, whatever stands in the right one's cell.
   const std::size_t start = position();
-  WarpOp& enter_op = emit(is_and ? run_of_branch() : run_of_branch_unless());
+  WarpOp& enter_op = emit(is_and ? run_branch : run_branch_unless);
   enter_op.dst = kept.cell;
   enter_op.a = lhs.at.cell;
   const LaneValue rhs = value(node.rhs);
   land(start);
-  emit(run_of_rejoin()).dst = kept.cell;
+  emit(run_rejoin).dst = kept.cell;
   return binary_of(node.op, lhs, rhs, Dtype::Bool);
 }
 
@@ -121,18 +121,18 @@ LaneValue KernelCompiler::select(const Select& node, Dtype dtype) {
   const Operand result = new_operand(dtype, uniform);
   const Operand kept = new_operand(Dtype::Bool, false);
   const std::size_t start = position();
-  WarpOp& branch_op = emit(run_of_branch());
+  WarpOp& branch_op = emit(run_branch);
   branch_op.dst = kept.cell;
   branch_op.a = condition.at.cell;
   move(result, value(node.if_true));
   land(start);
   const std::size_t otherwise = position();
-  WarpOp& otherwise_op = emit(run_of_otherwise());
+  WarpOp& otherwise_op = emit(run_otherwise);
   otherwise_op.dst = kept.cell;
   otherwise_op.a = condition.at.cell;
   move(result, value(node.if_false));
   land(otherwise);
-  emit(run_of_rejoin()).dst = kept.cell;
+  emit(run_rejoin).dst = kept.cell;
   return {result, false, std::nullopt};
 }
 
@@ -217,7 +217,7 @@ Operand KernelCompiler::flat_index(const Access& access, const std::vector<std::
     }
     const bool uniform = flat->is_uniform() && digit.is_uniform();
     const Operand next = new_operand(Dtype::Index, uniform);
-    WarpOp& op = emit(run_of_flatten());
+    WarpOp& op = emit(run_flatten);
     op.dst = next.cell;
     op.a = flat->at.cell;
     op.b = digit.at.cell;
@@ -275,11 +275,11 @@ LaneValue KernelCompiler::load(const Load& node) {
     const bool is_scalar = std::get<RegisterBuffer>(*find(access.buffer)).extents.empty();
     RegisterSite& site = register_site(access, element);
     if (is_scalar) {
-      if (site.is_checked) emit(run_of_register_check()).object = &site;
+      if (site.is_checked) emit(run_register_check).object = &site;
       return {{site.first, site.dtype, false}, true, std::nullopt};
     }
     const Operand result = new_operand(site.dtype, false);
-    WarpOp& op = emit(run_of_register_load());
+    WarpOp& op = emit(run_register_load);
     op.object = &site;
     op.dst = result.cell;
     op.a = element.cell;

@@ -49,7 +49,7 @@ KernelProgram KernelCompiler::compile() {
   find_names();
   program_.cell_bytes = next_cell_;
   body(kernel_.body);
-  emit(run_of_end());
+  emit(run_end);
   program_.image.resize(constant_end_);
   program_.cell_bytes = aligned(program_.cell_bytes, cell_alignment) + 256;
   return std::move(program_);
@@ -231,17 +231,17 @@ void KernelCompiler::loop(const Loop& node, std::size_t axis) {
     op.uniform = static_cast<std::uint8_t>((lo.is_uniform() ? 1 : 0) | (hi.is_uniform() ? 2 : 0) | (step.is_uniform() ? 4 : 0));
   };
   const Operand entered = new_operand(Dtype::Bool, false);
-  if (!all_uniform) emit(run_of_keep()).dst = entered.cell;
+  if (!all_uniform) emit(run_keep).dst = entered.cell;
   const std::size_t entry = position();
-  bound(emit(all_uniform ? run_of_uniform_entry() : run_of_lane_entry()));
+  bound(emit(all_uniform ? run_uniform_entry : run_lane_entry));
   const std::size_t first = position();
   declare(bounds.name, LaneValue{counter, false, std::nullopt});
   loop(node, axis + 1);
   const std::size_t next = position();
-  bound(emit(all_uniform ? run_of_uniform_next() : run_of_lane_next()));
+  bound(emit(all_uniform ? run_uniform_next : run_lane_next));
   land_at(next, first);
   land(entry);
-  if (!all_uniform) emit(run_of_rejoin()).dst = entered.cell;
+  if (!all_uniform) emit(run_rejoin).dst = entered.cell;
   leave(scope);
 }
 
@@ -261,15 +261,15 @@ void KernelCompiler::branch(const If& node) {
     op.a = condition.at.cell;
     return at;
   };
-  const std::size_t start = steer(run_of_branch());
+  const std::size_t start = steer(run_branch);
   body(node.then_body);
   land(start);
   if (!node.else_body.empty()) {
-    const std::size_t otherwise = steer(run_of_otherwise());
+    const std::size_t otherwise = steer(run_otherwise);
     body(node.else_body);
     land(otherwise);
   }
-  emit(run_of_rejoin()).dst = kept.cell;
+  emit(run_rejoin).dst = kept.cell;
   leave(scope);
 }
 
@@ -301,7 +301,7 @@ void KernelCompiler::buffer(const Buffer& node) {
   program_.cell_bytes = std::max(program_.cell_bytes, next_cell_);
   if (site.is_checked) {
     program_.register_sites.push_back(site);
-    emit(run_of_register_declaration()).object = &program_.register_sites.back();
+    emit(run_register_declaration).object = &program_.register_sites.back();
   }
   declare(node.name, RegisterBuffer{std::move(site), std::move(extents)});
 }
@@ -329,13 +329,13 @@ void KernelCompiler::store_value(const Store& node) {
       move({site.first, site.dtype, false}, stored);
       if (site.is_checked) {
         program_.register_sites.push_back(site);
-        emit(run_of_register_written()).object = &program_.register_sites.back();
+        emit(run_register_written).object = &program_.register_sites.back();
       }
       return;
     }
     Operand element;
     RegisterSite& site = register_site(node.target, element);
-    WarpOp& op = emit(run_of_register_store());
+    WarpOp& op = emit(run_register_store);
     op.object = &site;
     op.a = element.cell;
     op.b = stored.at.cell;
@@ -344,7 +344,7 @@ void KernelCompiler::store_value(const Store& node) {
   }
   Operand element;
   MemorySite& site = memory_site(node.target, element);
-  WarpOp& op = emit(node.atomic ? run_of_atomic() : run_of_store(site));
+  WarpOp& op = emit(node.atomic ? run_atomic : run_of_store(site));
   if (node.atomic) op.code = static_cast<std::uint8_t>(tilewright::binary_of(*node.atomic, site.dtype));
   op.object = &site;
   op.a = element.cell;

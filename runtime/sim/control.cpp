@@ -10,15 +10,37 @@ namespace tilewright {
 
 namespace {
 
-template <bool unless>
-const WarpOp* run_branch(const WarpOp& op, Warp& warp) {
+const WarpOp* narrow(const WarpOp& op, Warp& warp, LaneMask condition) {
   mask_at(warp, op.dst) = warp.mask;
-  const LaneMask condition = mask_at(warp, op.a);
-  const LaneMask mask = warp.mask & (unless ? ~condition : condition);
+  const LaneMask mask = warp.mask & condition;
   if (mask == 0) return &op + op.jump;
   warp.mask = mask;
   return following(op);
 }
+
+bool is_bad_step(Warp& warp, const WarpOp& op, LaneMask lanes, std::int64_t step) {
+  if (step > 0) return false;
+  warp.block->core->faults->add(warp, op, FaultKind::BadStep, lanes, [&](int lane) {
+    return fmt::format("a loop of {} has step {}, which is not positive", thread_text(warp, lane), step);
+  });
+  return true;
+}
+
+// The lanes of `mask` with a trip left.
+LaneMask lanes_inside(const WarpOp& op, const Warp& warp, LaneMask mask) {
+  const std::int64_t* value = lanes<std::int64_t>(warp, op.dst);
+  const std::int64_t* hi = lanes<std::int64_t>(warp, op.b);
+  const int hi_step = (op.uniform & 2) != 0 ? 0 : 1;
+  LaneMask inside = 0;
+  each_lane(mask, [&](int lane) { inside |= static_cast<LaneMask>(value[lane] < hi[lane * hi_step]) << lane; });
+  return inside;
+}
+
+}  // namespace
+
+const WarpOp* run_branch(const WarpOp& op, Warp& warp) { return narrow(op, warp, mask_at(warp, op.a)); }
+
+const WarpOp* run_branch_unless(const WarpOp& op, Warp& warp) { return narrow(op, warp, ~mask_at(warp, op.a)); }
 
 const WarpOp* run_otherwise(const WarpOp& op, Warp& warp) {
   const LaneMask kept = mask_at(warp, op.dst);
@@ -37,16 +59,6 @@ const WarpOp* run_rejoin(const WarpOp& op, Warp& warp) {
   return following(op);
 }
 
-const WarpOp* run_jump(const WarpOp& op, Warp&) { return &op + op.jump; }
-
-bool is_bad_step(Warp& warp, const WarpOp& op, LaneMask lanes, std::int64_t step) {
-  if (step > 0) return false;
-  warp.block->core->faults->add(warp, op, FaultKind::BadStep, lanes, [&](int lane) {
-    return fmt::format("a loop of {} has step {}, which is not positive", thread_text(warp, lane), step);
-  });
-  return true;
-}
-
 const WarpOp* run_uniform_entry(const WarpOp& op, Warp& warp) {
   const std::int64_t lo = *lanes<std::int64_t>(warp, op.a);
   const std::int64_t hi = *lanes<std::int64_t>(warp, op.b);
@@ -59,16 +71,6 @@ const WarpOp* run_uniform_next(const WarpOp& op, Warp& warp) {
   std::int64_t& value = *lanes<std::int64_t>(warp, op.dst);
   value += *lanes<std::int64_t>(warp, op.c);
   return value < *lanes<std::int64_t>(warp, op.b) ? &op + op.jump : following(op);
-}
-
-// The lanes of `mask` with a trip left.
-LaneMask lanes_inside(const WarpOp& op, const Warp& warp, LaneMask mask) {
-  const std::int64_t* value = lanes<std::int64_t>(warp, op.dst);
-  const std::int64_t* hi = lanes<std::int64_t>(warp, op.b);
-  const int hi_step = (op.uniform & 2) != 0 ? 0 : 1;
-  LaneMask inside = 0;
-  each_lane(mask, [&](int lane) { inside |= static_cast<LaneMask>(value[lane] < hi[lane * hi_step]) << lane; });
-  return inside;
 }
 
 const WarpOp* run_lane_entry(const WarpOp& op, Warp& warp) {
@@ -96,19 +98,5 @@ const WarpOp* run_end(const WarpOp& op, Warp& warp) {
   warp.state = WarpState::Done;
   return &op;
 }
-
-}  // namespace
-
-WarpOp::Run run_of_branch() { return run_branch<false>; }
-WarpOp::Run run_of_branch_unless() { return run_branch<true>; }
-WarpOp::Run run_of_otherwise() { return run_otherwise; }
-WarpOp::Run run_of_keep() { return run_keep; }
-WarpOp::Run run_of_rejoin() { return run_rejoin; }
-WarpOp::Run run_of_jump() { return run_jump; }
-WarpOp::Run run_of_uniform_entry() { return run_uniform_entry; }
-WarpOp::Run run_of_uniform_next() { return run_uniform_next; }
-WarpOp::Run run_of_lane_entry() { return run_lane_entry; }
-WarpOp::Run run_of_lane_next() { return run_lane_next; }
-WarpOp::Run run_of_end() { return run_end; }
 
 }  // namespace tilewright

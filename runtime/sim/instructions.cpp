@@ -146,7 +146,7 @@ void compile_vector(KernelCompiler& compiler, const Instr& instr) {
   site.registers = compiler.register_site(registers->access, first);
   if (!first.is_uniform) compiler.unsupported(fmt::format("`{}` of registers whose number differs between lanes", instr.op));
   compiler.program().vector_sites.push_back(std::move(site));
-  WarpOp& op = compiler.emit(is_store ? run_of_vector_store() : run_of_vector_load());
+  WarpOp& op = compiler.emit(is_store ? run_vector_store : run_vector_load);
   op.object = &compiler.program().vector_sites.back();
   op.a = element.cell;
   op.b = first.cell;

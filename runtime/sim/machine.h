@@ -107,9 +107,7 @@ struct GlobalTensor {
   std::vector<std::int64_t> shape;
   std::int64_t elements = 1;
   std::byte* base = nullptr;
-  bool is_output = false;
-  bool is_constant = false;            // nothing writes it during the call
-  std::vector<std::uint8_t> written;   // one an element; empty: all have a value, or it is not checked
+  std::vector<std::uint8_t> written;  // one an element; empty: all have a value, or it is not checked
 };
 
 // A place in memory that a statement names.

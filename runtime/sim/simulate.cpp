@@ -10,6 +10,7 @@
 #include "runtime/sim/compiler.h"
 #include "runtime/sim/faults.h"
 #include "runtime/sim/scheduler.h"
+#include "runtime/table.h"
 
 namespace tilewright {
 
@@ -76,7 +77,6 @@ class Simulation {
     global->shape = tensor.shape;
     global->elements = tensor.elements();
     global->base = tensor.data.data();
-    global->is_output = starts_unwritten;
     if (starts_unwritten && options_.checks) global->written.resize(static_cast<std::size_t>(global->elements));
     environment_.tensors[name] = global.get();
     tensors_.push_back(std::move(global));
@@ -101,8 +101,8 @@ class Simulation {
   }
 
   void run_table(const Table& table) {
-    const Call* node = as<Call>(table.value);
-    throw UserError(table.value->span, fmt::format("unsupported: the simulator does not make the table `{}` of `{}` yet", table.name, node ? node->function : print(table.value)));
+    own_.push_back(std::make_unique<HostTensor>(make_table(table, environment_.dims)));
+    add(table.name, *own_.back(), false);
   }
 
   void run_kernel(const Kernel& kernel) {

@@ -42,9 +42,9 @@ std::vector<Scalar> corners_of(Dtype dtype) {
     for (const double value : {0.0, -0.0, 1.0, -1.5, 3.25, 1e-3, -7e4, 65504.0, 1e30, 1e-42, infinity, -infinity, std::numeric_limits<double>::quiet_NaN()})
       values.push_back(real_scalar(round_to(dtype, value)));
   } else {
-    const std::int64_t low = std::int64_t{1} << (info(dtype).bits - 1);
-    for (const std::int64_t value : {std::int64_t{0}, std::int64_t{1}, std::int64_t{-1}, std::int64_t{7}, std::int64_t{-8}, std::int64_t{31}, std::int64_t{33}, low, low - 1})
-      values.push_back(integer_scalar(wrap(dtype, value)));
+    const std::uint64_t top_bit = std::uint64_t{1} << (info(dtype).bits - 1);
+    for (const std::uint64_t bits : {std::uint64_t{0}, std::uint64_t{1}, ~std::uint64_t{0}, std::uint64_t{7}, ~std::uint64_t{7}, std::uint64_t{31}, std::uint64_t{33}, top_bit, top_bit - 1})
+      values.push_back(integer_scalar(wrap(dtype, static_cast<std::int64_t>(bits))));
   }
   return values;
 }
@@ -271,6 +271,34 @@ TEST_SUITE("sim") {
       for (std::int64_t b = 0; b < 7; ++b)
         for (std::int64_t c = 0; c < 4; ++c) expected.push_back(14 - (b % 5 * 3 + c % 3) + 100 * a);
     CHECK(integers_of(result.tensors.at("Y")) == expected);
+  }
+
+  TEST_CASE("resident workers take tiles in the order of a table") {
+    const Plan plan = plan_of(R"(plan p {
+  dim A, B
+  out Y: i32[A, B]
+  dim workers = resident(Y)
+  table order: i32[A*B, 2] = hilbert(A, B)
+  kernel Y thread grid (workers) block (32) shared 100000 args (order, Y, A, B, workers) {
+    serial tile in block.x .. A*B step workers {
+      let a = order[tile*2]
+      let b = order[tile*2 + 1]
+      if thread.x == 0 {
+        Y[a*i32(B) + b] = a*i32(100) + b
+      }
+    }
+  }
+}
+)");
+    for (const int sms : {1, 2, 3}) {
+      SimulatorOptions options;
+      options.sms = sms;
+      const Arguments result = run_without_faults(plan, {}, {{"A", 5}, {"B", 7}}, options);
+      std::vector<std::int64_t> expected;
+      for (std::int64_t a = 0; a < 5; ++a)
+        for (std::int64_t b = 0; b < 7; ++b) expected.push_back(100 * a + b);
+      CHECK(integers_of(result.tensors.at("Y")) == expected);
+    }
   }
 
   TEST_CASE("the first offender of a checked access is reported") {
