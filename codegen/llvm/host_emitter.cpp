@@ -197,17 +197,18 @@ Value* HostEmitter::library_call(const std::string& name, Dtype dtype, const std
   return call;
 }
 
-// A fast form is the accurate function here: the host has no approximations of its own.
+// Of f32 as ir/scalar.h has it: the function of f64, rounded once, so that the host gives the bits of the interpreters. A
+// fast form is the accurate function here: the host has no approximations of its own.
 Value* HostEmitter::library_function(const FunctionInfo& function, Dtype dtype, const std::vector<Value*>& arguments) {
   std::string name(function.name);
   if (name.ends_with(".fast")) name.resize(name.size() - 5);
   if (name == "div") return b_.CreateFDiv(arguments.at(0), arguments.at(1));
-  if (name == "rsqrt") {
-    // Through f64, so that an f32 is rounded once.
-    Value* root = b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, arithmetic_.convert(Dtype::F64, dtype, arguments.at(0)));
-    return arithmetic_.convert(dtype, Dtype::F64, b_.CreateFDiv(llvm::ConstantFP::get(b_.getDoubleTy(), 1.0), root));
-  }
-  return library_call(dtype == Dtype::F64 ? name : name + "f", dtype, arguments);
+  std::vector<Value*> wide;
+  for (Value* argument : arguments) wide.push_back(arithmetic_.convert(Dtype::F64, dtype, argument));
+  Value* result = nullptr;
+  if (name == "rsqrt") result = b_.CreateFDiv(llvm::ConstantFP::get(b_.getDoubleTy(), 1.0), b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, wide.at(0)));
+  else result = library_call(name, Dtype::F64, wide);
+  return arithmetic_.convert(dtype, Dtype::F64, result);
 }
 
 Value* HostEmitter::remainder(Dtype dtype, Value* a, Value* b) { return library_call(dtype == Dtype::F64 ? "fmod" : "fmodf", dtype, {a, b}); }

@@ -46,6 +46,10 @@ TEST_SUITE("codegen") {
   TEST_CASE("llvm host: negation and exact functions are those of ir/scalar.h") {
     for (Dtype dtype : {Dtype::F64, Dtype::F32}) run_on_host(function_case(dtype));
   }
+
+  TEST_CASE("llvm host: library functions are those of ir/scalar.h") {
+    for (Dtype dtype : {Dtype::F64, Dtype::F32, Dtype::BF16}) run_on_host(library_case(dtype));
+  }
 }
 
 }  // namespace tilewright

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -150,6 +151,21 @@ inline ScalarCase function_case(Dtype dtype) {
   for (const char* name : {"sqrt", "abs", "floor", "ceil", "round", "trunc", "isnan", "isinf"})
     result.columns.push_back({find_function(name)->result.value_or(dtype), fmt::format("{}(A[i])", name),
                               [function = find_scalar_function(name), dtype](Scalar a, Scalar) { return function(dtype, &a); }});
+  return result;
+}
+
+// Every library function, which ir/scalar.h takes from the host's own libm.
+inline ScalarCase library_case(Dtype dtype) {
+  ScalarCase result{dtype, {}, edge_values(dtype, true), edge_values(dtype, true)};
+  std::reverse(result.b.begin(), result.b.end());
+  for (const FunctionInfo& function : all_functions()) {
+    if (function.group != FunctionGroup::Library) continue;
+    const char* arguments = function.arity == 2 ? "A[i], B[i]" : "A[i]";
+    result.columns.push_back({dtype, fmt::format("{}({})", function.name, arguments), [evaluate = find_scalar_function(function.name), dtype](Scalar a, Scalar b) {
+                                const Scalar both[] = {a, b};
+                                return evaluate(dtype, both);
+                              }});
+  }
   return result;
 }
 
