@@ -1,5 +1,6 @@
-// print_cuda: a thread-stage kernel as readable CUDA C that NVRTC compiles without any header. This file prints the frame
-// (launch comment, signature, index variables, shared memory); cuda_stmt.cpp and cuda_expr.cpp print what is in it.
+// print_cuda: a thread-stage kernel as readable CUDA C that NVRTC compiles without any header. This file prints the
+// frame (launch comment, signature, index variables, shared memory); cuda_stmt.cpp and cuda_expr.cpp print what is in
+// it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,17 +20,27 @@ struct IndexVariable {
   std::string_view value;  // of a 1-D block where it depends on the block's shape
 };
 constexpr auto index_variables = std::to_array<IndexVariable>({
-    {"thread.x", "threadIdx.x"}, {"thread.y", "threadIdx.y"}, {"thread.z", "threadIdx.z"}, {"thread", ""},
-    {"block.x", "blockIdx.x"},   {"block.y", "blockIdx.y"},   {"block.z", "blockIdx.z"},   {"block", "blockIdx.x"},
-    {"lane", ""},                {"warp", ""},                {"cluster.rank", ""},
+    {"thread.x", "threadIdx.x"},
+    {"thread.y", "threadIdx.y"},
+    {"thread.z", "threadIdx.z"},
+    {"thread", ""},
+    {"block.x", "blockIdx.x"},
+    {"block.y", "blockIdx.y"},
+    {"block.z", "blockIdx.z"},
+    {"block", "blockIdx.x"},
+    {"lane", ""},
+    {"warp", ""},
+    {"cluster.rank", ""},
 });
 
 bool is_index_variable(const std::string& name) {
-  return std::any_of(index_variables.begin(), index_variables.end(), [&](const IndexVariable& row) { return row.name == name; });
+  return std::any_of(index_variables.begin(), index_variables.end(),
+                     [&](const IndexVariable& row) { return row.name == name; });
 }
 
 const Param* find_param(const Plan& plan, const std::string& name) {
-  const auto found = std::find_if(plan.params.begin(), plan.params.end(), [&](const Param& param) { return param.name == name; });
+  const auto found =
+      std::find_if(plan.params.begin(), plan.params.end(), [&](const Param& param) { return param.name == name; });
   return found == plan.params.end() ? nullptr : &*found;
 }
 
@@ -41,24 +52,29 @@ std::string extents_text(const std::vector<std::string>& parts) {
 }  // namespace
 
 CudaPrinter::CudaPrinter(const Plan& plan, const Kernel& kernel) : plan_(plan), kernel_(kernel) {
-  if (kernel.stage != Stage::Thread) internal_error(fmt::format("print_cuda: kernel `{}` is not at thread stage", kernel.name));
+  if (kernel.stage != Stage::Thread)
+    internal_error(fmt::format("print_cuda: kernel `{}` is not at thread stage", kernel.name));
   if (!kernel.launch.maps.empty() || !kernel.launch.cluster.empty()) {
-    throw MachineError(fmt::format("CUDA C: kernel `{}` needs tensor maps or clusters, which this version does not launch yet", kernel.name));
+    throw MachineError(fmt::format(
+        "CUDA C: kernel `{}` needs tensor maps or clusters, which this version does not launch yet", kernel.name));
   }
 }
 
 void CudaPrinter::name(const std::string& ir_name) {
   if (names_.count(ir_name) != 0) return;
   std::string candidate = c_name(ir_name);
-  for (int number = 2; !taken_.insert(candidate).second; ++number) candidate = fmt::format("{}_{}", c_name(ir_name), number);
+  for (int number = 2; !taken_.insert(candidate).second; ++number)
+    candidate = fmt::format("{}_{}", c_name(ir_name), number);
   names_.emplace(ir_name, candidate);
 }
 
-// Names in order of first appearance, so that a collision (`i.block` beside `i_block`) is settled the same way each time.
+// Names in order of first appearance, so that a collision (`i.block` beside `i_block`) is settled the same way each
+// time.
 void CudaPrinter::collect_names() {
   for (const std::string& argument : kernel_.launch.arguments) name(argument);
   walk(kernel_.body, [&](const Stmt& stmt) {
-    if (const Loop* loop = as<Loop>(stmt)) for (const Axis& axis : loop->axes) name(axis.name);
+    if (const Loop* loop = as<Loop>(stmt))
+      for (const Axis& axis : loop->axes) name(axis.name);
     if (const Buffer* buffer = as<Buffer>(stmt)) name(buffer->name);
     if (const Let* let = as<Let>(stmt)) name(let->name);
     return true;
@@ -95,7 +111,8 @@ void CudaPrinter::find_written_tensors() {
     const bool is_vector = instr->op.starts_with("load.v") || instr->op.starts_with("store.v");
     // The destination comes first.
     if (const Load* destination = as<Load>(instr->operands[0])) {
-      if (row->effect == Effect::Writes || row->effect == Effect::ReadsWrites) written_.insert(destination->access.buffer);
+      if (row->effect == Effect::Writes || row->effect == Effect::ReadsWrites)
+        written_.insert(destination->access.buffer);
       if (is_vector) wide_arrays_.insert(destination->access.buffer);
     }
     if (is_vector && instr->operands.size() == 2)
@@ -112,9 +129,10 @@ std::string CudaPrinter::launch_comment() const {
   for (const std::int64_t extent : launch.block) block.push_back(fmt::format("{}", extent));
   std::vector<std::string> arguments = launch.arguments;
   if (!plan_.error_name.empty()) arguments.push_back("error_word");
-  const std::string shared = launch.shared_bytes > most_static_shared_bytes ? fmt::format(", {}", launch.shared_bytes) : "";
-  return fmt::format("// launch {}<<<{}, {}{}>>>({})", c_name(kernel_.name), extents_text(grid), extents_text(block), shared,
-                     fmt::join(arguments, ", "));
+  const std::string shared =
+      launch.shared_bytes > most_static_shared_bytes ? fmt::format(", {}", launch.shared_bytes) : "";
+  return fmt::format("// launch {}<<<{}, {}{}>>>({})", c_name(kernel_.name), extents_text(grid), extents_text(block),
+                     shared, fmt::join(arguments, ", "));
 }
 
 std::string CudaPrinter::signature() const {
@@ -128,22 +146,27 @@ std::string CudaPrinter::signature() const {
       parameters.push_back(fmt::format("{} {}", type(place->second.dtype), name));
     } else {
       const bool is_const = written_.count(argument) == 0;
-      parameters.push_back(fmt::format("{}{}* __restrict__ {}", is_const ? "const " : "", type(place->second.dtype), name));
+      parameters.push_back(
+          fmt::format("{}{}* __restrict__ {}", is_const ? "const " : "", type(place->second.dtype), name));
     }
   }
   if (!plan_.error_name.empty()) parameters.push_back("long long* error_word");
   std::int64_t threads = 1;
   for (const std::int64_t extent : kernel_.launch.block) threads *= extent;
-  const std::string bounds = kernel_.launch.min_blocks > 0 ? fmt::format("{}, {}", threads, kernel_.launch.min_blocks) : fmt::format("{}", threads);
-  return fmt::format("extern \"C\" __global__ void __launch_bounds__({})\n{}({}) {{\n", bounds, c_name(kernel_.name), fmt::join(parameters, ", "));
+  const std::string bounds = kernel_.launch.min_blocks > 0 ? fmt::format("{}, {}", threads, kernel_.launch.min_blocks)
+                                                           : fmt::format("{}", threads);
+  return fmt::format("extern \"C\" __global__ void __launch_bounds__({})\n{}({}) {{\n", bounds, c_name(kernel_.name),
+                     fmt::join(parameters, ", "));
 }
 
 std::string CudaPrinter::thread_variables() const {
   const std::vector<std::int64_t>& block = kernel_.launch.block;
-  const bool is_flat = block.size() <= 1 || std::all_of(block.begin() + 1, block.end(), [](std::int64_t extent) { return extent == 1; });
+  const bool is_flat =
+      block.size() <= 1 || std::all_of(block.begin() + 1, block.end(), [](std::int64_t extent) { return extent == 1; });
   std::string linear = "threadIdx.x";
   if (!is_flat && block.size() >= 2) linear = fmt::format("threadIdx.y * {} + threadIdx.x", block[0]);
-  if (!is_flat && block.size() == 3) linear = fmt::format("(threadIdx.z * {} + threadIdx.y) * {} + threadIdx.x", block[1], block[0]);
+  if (!is_flat && block.size() == 3)
+    linear = fmt::format("(threadIdx.z * {} + threadIdx.y) * {} + threadIdx.x", block[1], block[0]);
   std::string text;
   for (const IndexVariable& row : index_variables) {
     if (index_variables_.count(std::string(row.name)) == 0) continue;
@@ -167,7 +190,8 @@ std::string CudaPrinter::shared_declaration() const {
   });
   if (!is_placed || bytes == 0) return "";
   const std::int64_t align = std::max<std::int64_t>(kernel_.launch.align, 16);
-  if (bytes > most_static_shared_bytes) return fmt::format("  extern __shared__ __align__({}) unsigned char shared[];\n", align);
+  if (bytes > most_static_shared_bytes)
+    return fmt::format("  extern __shared__ __align__({}) unsigned char shared[];\n", align);
   return fmt::format("  __shared__ __align__({}) unsigned char shared[{}];\n", align, bytes);
 }
 
@@ -178,7 +202,8 @@ KernelText CudaPrinter::print() {
 
   const std::string head = launch_comment() + "\n" + signature() + thread_variables() + shared_declaration();
   const std::string prelude = prelude_.text();
-  const int shift = static_cast<int>(std::count(prelude.begin(), prelude.end(), '\n') + std::count(head.begin(), head.end(), '\n'));
+  const int shift =
+      static_cast<int>(std::count(prelude.begin(), prelude.end(), '\n') + std::count(head.begin(), head.end(), '\n'));
   for (LineOrigin& origin : origins_) origin.line += shift;
   return KernelText{c_name(kernel_.name), prelude + head + body_ + "}\n", origins_};
 }

@@ -20,26 +20,45 @@ struct Infix {
 // Operators that C has too. Min and Max are calls; integer Div and Mod floor and are printed by division().
 Infix infix_of(BinaryOp op) {
   switch (op) {
-    case BinaryOp::Add: return {"+", Binding::Add};
-    case BinaryOp::Sub: return {"-", Binding::Add};
-    case BinaryOp::Mul: return {"*", Binding::Mul};
-    case BinaryOp::Div: return {"/", Binding::Mul};
-    case BinaryOp::Mod: return {"%", Binding::Mul};
-    case BinaryOp::And: return {"&&", Binding::And};
-    case BinaryOp::Or: return {"||", Binding::Or};
-    case BinaryOp::Eq: return {"==", Binding::Equal};
-    case BinaryOp::Ne: return {"!=", Binding::Equal};
-    case BinaryOp::Lt: return {"<", Binding::Compare};
-    case BinaryOp::Le: return {"<=", Binding::Compare};
-    case BinaryOp::Gt: return {">", Binding::Compare};
-    case BinaryOp::Ge: return {">=", Binding::Compare};
-    case BinaryOp::BitAnd: return {"&", Binding::BitAnd};
-    case BinaryOp::BitOr: return {"|", Binding::BitOr};
-    case BinaryOp::BitXor: return {"^", Binding::BitXor};
-    case BinaryOp::Shl: return {"<<", Binding::Shift};
-    case BinaryOp::Shr: return {">>", Binding::Shift};
+    case BinaryOp::Add:
+      return {"+", Binding::Add};
+    case BinaryOp::Sub:
+      return {"-", Binding::Add};
+    case BinaryOp::Mul:
+      return {"*", Binding::Mul};
+    case BinaryOp::Div:
+      return {"/", Binding::Mul};
+    case BinaryOp::Mod:
+      return {"%", Binding::Mul};
+    case BinaryOp::And:
+      return {"&&", Binding::And};
+    case BinaryOp::Or:
+      return {"||", Binding::Or};
+    case BinaryOp::Eq:
+      return {"==", Binding::Equal};
+    case BinaryOp::Ne:
+      return {"!=", Binding::Equal};
+    case BinaryOp::Lt:
+      return {"<", Binding::Compare};
+    case BinaryOp::Le:
+      return {"<=", Binding::Compare};
+    case BinaryOp::Gt:
+      return {">", Binding::Compare};
+    case BinaryOp::Ge:
+      return {">=", Binding::Compare};
+    case BinaryOp::BitAnd:
+      return {"&", Binding::BitAnd};
+    case BinaryOp::BitOr:
+      return {"|", Binding::BitOr};
+    case BinaryOp::BitXor:
+      return {"^", Binding::BitXor};
+    case BinaryOp::Shl:
+      return {"<<", Binding::Shift};
+    case BinaryOp::Shr:
+      return {">>", Binding::Shift};
     case BinaryOp::Min:
-    case BinaryOp::Max: break;
+    case BinaryOp::Max:
+      break;
   }
   internal_error("print_cuda: min and max are no infix operators");
 }
@@ -61,9 +80,8 @@ int log2_of(std::int64_t value) {
 bool is_wider_than_f32(Dtype dtype) { return dtype == Dtype::F64 || (!is_float(dtype) && bytes_of(dtype) >= 4); }
 
 std::string_view narrow_name(Dtype dtype) {
-  if (dtype == Dtype::F16) return "f16";
-  if (dtype == Dtype::BF16) return "bf16";
-  throw MachineError(fmt::format("CUDA C: conversions of {} are not supported yet; use bf16 or f16", info(dtype).name));
+  if (is_narrow_float(dtype)) return info(dtype).name;
+  internal_error(fmt::format("print_cuda: {} is no narrow float", info(dtype).name));
 }
 
 }  // namespace
@@ -72,13 +90,16 @@ std::string CudaPrinter::type(Dtype dtype) const { return cuda_type(dtype, plan_
 
 const std::string& CudaPrinter::c_name_of(const std::string& ir_name) const {
   const auto found = names_.find(ir_name);
-  if (found == names_.end()) internal_error(fmt::format("print_cuda: kernel `{}` does not declare `{}`", kernel_.name, ir_name));
+  if (found == names_.end())
+    internal_error(fmt::format("print_cuda: kernel `{}` does not declare `{}`", kernel_.name, ir_name));
   return found->second;
 }
 
 const CudaPrinter::Place& CudaPrinter::place_of(const std::string& buffer) const {
   const auto found = places_.find(buffer);
-  if (found == places_.end()) internal_error(fmt::format("print_cuda: kernel `{}` accesses `{}`, which is none of its buffers or arguments", kernel_.name, buffer));
+  if (found == places_.end())
+    internal_error(fmt::format("print_cuda: kernel `{}` accesses `{}`, which is none of its buffers or arguments",
+                               kernel_.name, buffer));
   return found->second;
 }
 
@@ -114,20 +135,20 @@ CudaText CudaPrinter::expr(const Expr& e) {
       [&](const Cast& node) { return cast_text(node.operand, e->dtype); },
       [&](const Call& node) { return call_text(e, node); },
       [&](const Load& node) -> CudaText { return {access(node.access)}; },
-      [&](const Reduce&) -> CudaText {
-        internal_error("print_cuda: a reduction stands only in tensor IR");
-      });
+      [&](const Reduce&) -> CudaText { internal_error("print_cuda: a reduction stands only in tensor IR"); });
 }
 
 CudaText CudaPrinter::unary_text(const Unary& node, Dtype dtype) {
   switch (node.op) {
-    case UnaryOp::Not: return {"!" + text(node.operand, Binding::Unary), Binding::Unary};
+    case UnaryOp::Not:
+      return {"!" + text(node.operand, Binding::Unary), Binding::Unary};
     case UnaryOp::BitNot: {
       const std::string flipped = "~" + text(node.operand, Binding::Unary);
       if (bytes_of(dtype) >= 4) return {flipped, Binding::Unary};
       return {fmt::format("({})({})", type(dtype), flipped), Binding::Unary};
     }
-    case UnaryOp::Neg: break;
+    case UnaryOp::Neg:
+      break;
   }
   if (is_narrow_float(dtype)) return {convert("-" + narrow_as_f32(node.operand), Dtype::F32, dtype)};
   const std::string operand = text(node.operand, Binding::Primary);
@@ -150,9 +171,14 @@ CudaText CudaPrinter::binary_text(const Expr& e, const Binary& node) {
       const std::string function = prelude_.use(fmt::format("{}_{}", word, operand == Dtype::F64 ? "f64" : "f32"));
       return {fmt::format("{}({}, {})", function, text(node.lhs), text(node.rhs))};
     }
-    if (operand == Dtype::Bool) return {text(node.lhs, Binding::BitAnd) + (node.op == BinaryOp::Min ? " & " : " | ") + text(node.rhs, Binding::Equal), Binding::BitOr};
+    if (operand == Dtype::Bool)
+      return {
+          text(node.lhs, Binding::BitAnd) + (node.op == BinaryOp::Min ? " & " : " | ") + text(node.rhs, Binding::Equal),
+          Binding::BitOr};
     if (bytes_of(operand) < 4) {
-      return {fmt::format("({}){}((int){}, (int){})", type(operand), word, text(node.lhs, Binding::Unary), text(node.rhs, Binding::Unary)), Binding::Unary};
+      return {fmt::format("({}){}((int){}, (int){})", type(operand), word, text(node.lhs, Binding::Unary),
+                          text(node.rhs, Binding::Unary)),
+              Binding::Unary};
     }
     return {fmt::format("{}({}, {})", word, typed(node.lhs, operand), typed(node.rhs, operand))};
   }
@@ -163,12 +189,14 @@ CudaText CudaPrinter::binary_text(const Expr& e, const Binary& node) {
   }
   const Infix infix = infix_of(node.op);
   // `a && b` inside `||` and comparisons inside comparisons get parentheses: compilers (and readers) ask for them.
-  const bool mixes_logic = node.op == BinaryOp::Or || infix.binding == Binding::Equal || infix.binding == Binding::Compare;
+  const bool mixes_logic =
+      node.op == BinaryOp::Or || infix.binding == Binding::Equal || infix.binding == Binding::Compare;
   const Binding left = mixes_logic ? (node.op == BinaryOp::Or ? Binding::BitOr : Binding::Shift) : infix.binding;
   const Binding right = mixes_logic ? left : above(infix.binding);
   const auto side = [&](const Expr& operand_expr, Binding least) {
     const Binary* inner = as<Binary>(operand_expr);
-    if (node.op == BinaryOp::Or && inner && inner->op == BinaryOp::Or && &operand_expr == &node.lhs) return text(operand_expr);
+    if (node.op == BinaryOp::Or && inner && inner->op == BinaryOp::Or && &operand_expr == &node.lhs)
+      return text(operand_expr);
     return text(operand_expr, least);
   };
   return {fmt::format("{} {} {}", side(node.lhs, left), infix.spelling, side(node.rhs, right)), infix.binding};
@@ -186,20 +214,24 @@ CudaText CudaPrinter::integer_arithmetic(const Binary& node, Dtype dtype) {
       if (is_plain) {
         // a + (b + c) of what is not negative is the same without parentheses: no part exceeds the whole.
         const Binary* inner = as<Binary>(node.rhs);
-        const bool is_flat = dtype == Dtype::Index && node.op == BinaryOp::Add && inner && inner->op == BinaryOp::Add && is_nonnegative(node.lhs) &&
-                             is_nonnegative(inner->lhs) && is_nonnegative(inner->rhs);
+        const bool is_flat = dtype == Dtype::Index && node.op == BinaryOp::Add && inner && inner->op == BinaryOp::Add &&
+                             is_nonnegative(node.lhs) && is_nonnegative(inner->lhs) && is_nonnegative(inner->rhs);
         const std::string rhs = text(node.rhs, is_flat ? infix.binding : above(infix.binding));
         return {fmt::format("{} {} {}", text(node.lhs, infix.binding), infix.spelling, rhs), infix.binding};
       }
       const std::string wide = "(" + wrapping_type(dtype) + ")";
-      return {fmt::format("{}({}{} {} {}{})", as_type, wide, text(node.lhs, Binding::Unary), infix.spelling, wide, text(node.rhs, Binding::Unary)), Binding::Unary};
+      return {fmt::format("{}({}{} {} {}{})", as_type, wide, text(node.lhs, Binding::Unary), infix.spelling, wide,
+                          text(node.rhs, Binding::Unary)),
+              Binding::Unary};
     }
     case BinaryOp::Div:
-    case BinaryOp::Mod: return division(node, dtype);
+    case BinaryOp::Mod:
+      return division(node, dtype);
     case BinaryOp::BitAnd:
     case BinaryOp::BitOr:
     case BinaryOp::BitXor: {
-      const std::string both_sides = fmt::format("{} {} {}", text(node.lhs, Binding::Shift), infix.spelling, text(node.rhs, Binding::Shift));
+      const std::string both_sides =
+          fmt::format("{} {} {}", text(node.lhs, Binding::Shift), infix.spelling, text(node.rhs, Binding::Shift));
       return {both_sides, infix.binding};  // the same bits at any width
     }
     case BinaryOp::Shl:
@@ -208,8 +240,10 @@ CudaText CudaPrinter::integer_arithmetic(const Binary& node, Dtype dtype) {
       const auto constant_count = integer_value(node.rhs);
       const std::string count = constant_count ? fmt::format("{}", *constant_count & (bits - 1))
                                                : fmt::format("({} & {})", text(node.rhs, Binding::Shift), bits - 1);
-      if (node.op == BinaryOp::Shr) return {fmt::format("{} >> {}", text(node.lhs, Binding::Shift), count), Binding::Shift};
-      return {fmt::format("{}(({}){} << {})", as_type, wrapping_type(dtype), text(node.lhs, Binding::Unary), count), Binding::Unary};
+      if (node.op == BinaryOp::Shr)
+        return {fmt::format("{} >> {}", text(node.lhs, Binding::Shift), count), Binding::Shift};
+      return {fmt::format("{}(({}){} << {})", as_type, wrapping_type(dtype), text(node.lhs, Binding::Unary), count),
+              Binding::Unary};
     }
     case BinaryOp::Min:
     case BinaryOp::Max:
@@ -220,7 +254,8 @@ CudaText CudaPrinter::integer_arithmetic(const Binary& node, Dtype dtype) {
     case BinaryOp::Lt:
     case BinaryOp::Le:
     case BinaryOp::Gt:
-    case BinaryOp::Ge: break;
+    case BinaryOp::Ge:
+      break;
   }
   internal_error("print_cuda: not an integer operation");
 }
@@ -231,7 +266,8 @@ CudaText CudaPrinter::division(const Binary& node, Dtype dtype) {
   const auto divisor = integer_value(node.rhs);
   if (divisor && *divisor > 0) {
     if (is_nonnegative(node.lhs)) {
-      return {fmt::format("{} {} {}", text(node.lhs, Binding::Mul), is_div ? "/" : "%", text(node.rhs, Binding::Unary)), Binding::Mul};
+      return {fmt::format("{} {} {}", text(node.lhs, Binding::Mul), is_div ? "/" : "%", text(node.rhs, Binding::Unary)),
+              Binding::Mul};
     }
     if (is_power_of_two(*divisor)) {
       if (is_div) return {fmt::format("{} >> {}", text(node.lhs, Binding::Shift), log2_of(*divisor)), Binding::Shift};
@@ -258,11 +294,13 @@ std::string CudaPrinter::narrow_as_f32(const Expr& e) {
   return fmt::format("{}({})", prelude_.use(fmt::format("f32_from_{}", narrow_name(e->dtype))), text(e));
 }
 
-// `value` is text of type `from`. Float to integer truncates and saturates, everything else rounds once, to nearest even.
+// `value` is text of type `from`. Float to integer truncates and saturates, everything else rounds once, to nearest
+// even.
 std::string CudaPrinter::convert(const std::string& value, Dtype from, Dtype to) {
   if (is_narrow_float(to)) {
     const std::string function = prelude_.use(fmt::format("{}_from_f32", narrow_name(to)));
-    if (!is_wider_than_f32(from)) return fmt::format("{}({})", function, from == Dtype::F32 ? value : "(float)(" + value + ")");
+    if (!is_wider_than_f32(from))
+      return fmt::format("{}({})", function, from == Dtype::F32 ? value : "(float)(" + value + ")");
     if (from == Dtype::F64) return fmt::format("{}({}({}))", function, prelude_.use("f32_odd_from_f64"), value);
     const bool is_u64 = from == Dtype::U64;
     return fmt::format("{}({}({}))", function, prelude_.use(is_u64 ? "f32_odd_from_u64" : "f32_odd_from_i64"), value);
@@ -272,19 +310,23 @@ std::string CudaPrinter::convert(const std::string& value, Dtype from, Dtype to)
     const bool is_wide = (to == Dtype::Index ? plan_.index_bits : info(to).bits) == 64;
     const bool is_signed_target = is_signed(to) || to == Dtype::Index;
     if (bytes_of(to) >= 4) {
-      return fmt::format("{}({})", prelude_.use(fmt::format("{}{}_from_{}", is_signed_target ? "i" : "u", is_wide ? 64 : 32, source)), value);
+      return fmt::format(
+          "{}({})", prelude_.use(fmt::format("{}{}_from_{}", is_signed_target ? "i" : "u", is_wide ? 64 : 32, source)),
+          value);
     }
     const int bits = info(to).bits;
     const int lowest = is_signed_target ? -(1 << (bits - 1)) : 0;
     const int highest = is_signed_target ? (1 << (bits - 1)) - 1 : (1 << bits) - 1;
-    return fmt::format("({})min(max({}({}), {}), {})", type(to), prelude_.use("i32_from_" + source), value, lowest, highest);
+    return fmt::format("({})min(max({}({}), {}), {})", type(to), prelude_.use("i32_from_" + source), value, lowest,
+                       highest);
   }
   internal_error("print_cuda: a conversion that C spells as a cast");
 }
 
 CudaText CudaPrinter::cast_text(const Expr& operand, Dtype to) {
   const Dtype from = operand->dtype;
-  if (type(from) == type(to) && is_narrow_float(from) == is_narrow_float(to) && (!is_narrow_float(from) || from == to)) return expr(operand);
+  if (type(from) == type(to) && is_narrow_float(from) == is_narrow_float(to) && (!is_narrow_float(from) || from == to))
+    return expr(operand);
   if (is_narrow_float(from)) {
     const std::string wide = narrow_as_f32(operand);
     if (to == Dtype::F32) return {wide};
@@ -292,7 +334,8 @@ CudaText CudaPrinter::cast_text(const Expr& operand, Dtype to) {
     if (to == Dtype::F64) return {"(double)" + wide, Binding::Unary};
     return {convert(wide, Dtype::F32, to)};
   }
-  if (to == Dtype::Bool) return {fmt::format("{} != {}", text(operand, Binding::Shift), is_float(from) ? "0.0f" : "0"), Binding::Equal};
+  if (to == Dtype::Bool)
+    return {fmt::format("{} != {}", text(operand, Binding::Shift), is_float(from) ? "0.0f" : "0"), Binding::Equal};
   if (is_narrow_float(to) || (is_float(from) && !is_float(to))) {
     const std::string converted = convert(text(operand), from, to);
     return {converted, converted.front() == '(' ? Binding::Unary : Binding::Primary};
@@ -302,21 +345,26 @@ CudaText CudaPrinter::cast_text(const Expr& operand, Dtype to) {
 
 std::string CudaPrinter::access(const Access& access) {
   const Place& place = place_of(access.buffer);
-  if (access.rule.kind != Rule::Kind::None) internal_error(fmt::format("print_cuda: the rule of an access to `{}` was not guarded", access.buffer));
+  if (access.rule.kind != Rule::Kind::None)
+    internal_error(fmt::format("print_cuda: the rule of an access to `{}` was not guarded", access.buffer));
   const std::string& base = c_name_of(access.buffer);
   switch (place.kind) {
     case Place::Kind::ByValue:
-    case Place::Kind::Scalar: return base;
+    case Place::Kind::Scalar:
+      return base;
     case Place::Kind::Tensor:
     case Place::Kind::Array:
-    case Place::Kind::Shared: break;
+    case Place::Kind::Shared:
+      break;
   }
   if (access.index.empty()) return base + "[0]";
   if (access.index.size() == 1) return fmt::format("{}[{}]", base, text(access.index[0]));
-  if (access.index.size() != place.extents.size()) internal_error(fmt::format("print_cuda: `{}` is accessed with {} indices", access.buffer, access.index.size()));
+  if (access.index.size() != place.extents.size())
+    internal_error(fmt::format("print_cuda: `{}` is accessed with {} indices", access.buffer, access.index.size()));
   // Slots lie one behind the other.
   Expr flat = cast(Dtype::Index, access.index[0]);
-  for (std::size_t axis = 1; axis < access.index.size(); ++axis) flat = flat * place.extents[axis] + cast(Dtype::Index, access.index[axis]);
+  for (std::size_t axis = 1; axis < access.index.size(); ++axis)
+    flat = flat * place.extents[axis] + cast(Dtype::Index, access.index[axis]);
   return fmt::format("{}[{}]", base, text(flat));
 }
 

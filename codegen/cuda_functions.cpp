@@ -21,7 +21,8 @@ CudaText CudaPrinter::call_text(const Expr& e, const Call& node) {
   std::vector<Expr> wide;
   for (const Expr& narrow : node.arguments) wide.push_back(cast(Dtype::F32, narrow));
   const bool is_predicate = e->dtype == Dtype::Bool;
-  const CudaText result = float_function(call(node.function, wide, is_predicate ? Dtype::Bool : Dtype::F32), Call{node.function, wide});
+  const CudaText result =
+      float_function(call(node.function, wide, is_predicate ? Dtype::Bool : Dtype::F32), Call{node.function, wide});
   return is_predicate ? result : CudaText{convert(result.text, Dtype::F32, e->dtype)};
 }
 
@@ -33,7 +34,8 @@ CudaText CudaPrinter::float_function(const Expr& e, const Call& node) {
   }
   const FunctionInfo& function = *find_function(node.function);
   const std::string_view spelling = dtype == Dtype::F64 ? function.cuda_f64 : function.cuda_f32;
-  if (spelling.empty()) throw UserError(e->span, fmt::format("CUDA C has no `{}` of {}", node.function, info(dtype).name));
+  if (spelling.empty())
+    throw UserError(e->span, fmt::format("CUDA C has no `{}` of {}", node.function, info(dtype).name));
   std::string arguments;
   for (const Expr& argument : node.arguments) arguments += (arguments.empty() ? "" : ", ") + text(argument);
   return {fmt::format("{}({})", spelling, arguments)};
@@ -59,8 +61,8 @@ CudaText CudaPrinter::integer_function(const Expr& e, const Call& node) {
   if (name == "isnan" || name == "isinf") return {"false"};
   if (name == "within") {
     const std::string function = prelude_.use("within", type(Dtype::Index));
-    return {fmt::format("{}({}, {}, {}, error_word)", function, typed(x, Dtype::Index), typed(node.arguments.at(1), Dtype::Index),
-                        text(node.arguments.at(2)))};
+    return {fmt::format("{}({}, {}, {}, error_word)", function, typed(x, Dtype::Index),
+                        typed(node.arguments.at(1), Dtype::Index), text(node.arguments.at(2)))};
   }
   throw UserError(e->span, fmt::format("CUDA C has no `{}` of {}", name, info(dtype).name));
 }

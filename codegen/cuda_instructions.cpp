@@ -1,5 +1,5 @@
-// Instructions of the table in ir/instructions.h as CUDA C: CUDA's own functions where there is one, one wide access for
-// load.vN and store.vN, inline PTX with the table's text for the rest.
+// Instructions of the table in ir/instructions.h as CUDA C: CUDA's own functions where there is one, one wide access
+// for load.vN and store.vN, inline PTX with the table's text for the rest.
 #include <fmt/format.h>
 
 #include <array>
@@ -57,8 +57,10 @@ std::string fill_operands(std::string_view text, const F& operand) {
 
 }  // namespace
 
-// `asm volatile("text" : results : operands : "memory")`. A shared place is its 32-bit address, a global one its pointer.
-std::string CudaPrinter::inline_ptx(const InstrInfo& row, const std::vector<Expr>& operands, const std::string& result) {
+// `asm volatile("text" : results : operands : "memory")`. A shared place is its 32-bit address, a global one its
+// pointer.
+std::string CudaPrinter::inline_ptx(const InstrInfo& row, const std::vector<Expr>& operands,
+                                    const std::string& result) {
   if (row.ptx.empty()) no_text(std::string(row.name));
   const std::size_t first = result.empty() ? 0 : 1;
   std::string inputs;
@@ -74,16 +76,23 @@ std::string CudaPrinter::inline_ptx(const InstrInfo& row, const std::vector<Expr
     } else {
       const Dtype dtype = operand->dtype;
       const bool is_wide = type(dtype) == "long long" || bytes_of(dtype) == 8;
-      const std::string_view constraint = dtype == Dtype::F32 ? "f" : dtype == Dtype::F64 ? "d" : is_wide && dtype != Dtype::Index ? "l" : bytes_of(dtype) == 2 ? "h" : "r";
+      const std::string_view constraint = dtype == Dtype::F32                ? "f"
+                                          : dtype == Dtype::F64              ? "d"
+                                          : is_wide && dtype != Dtype::Index ? "l"
+                                          : bytes_of(dtype) == 2             ? "h"
+                                                                             : "r";
       // Coordinates and counts are 32-bit operands whatever the class of the indices.
-      input = fmt::format("\"{}\"({}{})", constraint, dtype == Dtype::Index && is_wide ? "(int)" : "", text(operand, dtype == Dtype::Index && is_wide ? Binding::Unary : Binding::Conditional));
+      input = fmt::format("\"{}\"({}{})", constraint, dtype == Dtype::Index && is_wide ? "(int)" : "",
+                          text(operand, dtype == Dtype::Index && is_wide ? Binding::Unary : Binding::Conditional));
     }
     inputs += (inputs.empty() ? "" : ", ") + input;
   }
   std::string ptx = fill_operands(row.ptx, [&](std::size_t index) { return fmt::format("%{}", index + first); });
   for (std::size_t at = ptx.find("%r"); at != std::string::npos; at = ptx.find("%r", at)) ptx.replace(at, 2, "%0");
   const bool touches_memory = row.effect != Effect::None;
-  return fmt::format("asm {}(\"{}\" :{}{} : {}{})", result.empty() || touches_memory ? "volatile" : "", ptx, result.empty() ? "" : " ", result, inputs, touches_memory || result.empty() ? " : \"memory\"" : "");
+  return fmt::format("asm {}(\"{}\" :{}{} : {}{})", result.empty() || touches_memory ? "volatile" : "", ptx,
+                     result.empty() ? "" : " ", result, inputs,
+                     touches_memory || result.empty() ? " : \"memory\"" : "");
 }
 
 std::string CudaPrinter::instruction_call(const Expr& e, const Call& node) {
@@ -95,14 +104,16 @@ std::string CudaPrinter::instruction_call(const Expr& e, const Call& node) {
   }
   if (row.name == "elect") return prelude_.use("elect") + "()";
   if (row.name == "bf16x2" || row.name == "f16x2") {
-    return fmt::format("{}({}, {})", prelude_.use(std::string(row.name)), text(node.arguments.at(0)), text(node.arguments.at(1)));
+    return fmt::format("{}({}, {})", prelude_.use(std::string(row.name)), text(node.arguments.at(0)),
+                       text(node.arguments.at(1)));
   }
   no_text(node.function);
 }
 
 void CudaPrinter::print_instr(const Instr& instr) {
   if (instr.op == "error.report") {
-    line(fmt::format("{}(error_word, {}, {});", prelude_.use("report"), text(instr.operands.at(0)), text(instr.operands.at(1))));
+    line(fmt::format("{}(error_word, {}, {});", prelude_.use("report"), text(instr.operands.at(0)),
+                     text(instr.operands.at(1))));
     return;
   }
   const InstrInfo* row = find_instruction(instr.op);
@@ -119,11 +130,13 @@ void CudaPrinter::print_instr(const Instr& instr) {
 // load.vN(destination, source) and store.vN(destination, source): both sides as one vector of the same bytes.
 bool CudaPrinter::print_vector_access(const Instr& instr) {
   const std::size_t dot = instr.op.find(".v");
-  if (dot == std::string::npos || (instr.op.substr(0, dot) != "load" && instr.op.substr(0, dot) != "store")) return false;
+  if (dot == std::string::npos || (instr.op.substr(0, dot) != "load" && instr.op.substr(0, dot) != "store"))
+    return false;
   const int elements = std::stoi(instr.op.substr(dot + 2));
   const Load* destination = as<Load>(instr.operands.at(0));
   const Load* source = as<Load>(instr.operands.at(1));
-  if (!destination || !source) internal_error(fmt::format("print_cuda: the operands of `{}` are places in memory", instr.op));
+  if (!destination || !source)
+    internal_error(fmt::format("print_cuda: the operands of `{}` are places in memory", instr.op));
   const Dtype dtype = place_of(destination->access.buffer).dtype;
   const std::string vector = cuda_vector_type(dtype, elements);
   line(fmt::format("*({0}*){1} = *(const {0}*){2};", vector, address(destination->access), address(source->access)));

@@ -34,7 +34,8 @@ constexpr auto rows = std::to_array<Row>({
 })"},
     {"unsigned_div", R"(__device__ __forceinline__ $T unsigned_div($T a, $T b) { return b == 0 ? 0 : a / b; })"},
     {"unsigned_mod", R"(__device__ __forceinline__ $T unsigned_mod($T a, $T b) { return b == 0 ? a : a % b; })"},
-    {"unsigned_ceildiv", R"(__device__ __forceinline__ $T unsigned_ceildiv($T a, $T b) { return b == 0 ? 0 : a / b + (a % b != 0); })"},
+    {"unsigned_ceildiv",
+     R"(__device__ __forceinline__ $T unsigned_ceildiv($T a, $T b) { return b == 0 ? 0 : a / b + (a % b != 0); })"},
     {"absolute", R"(__device__ __forceinline__ $T absolute($T a) { return a < 0 ? -a : a; })"},
     {"is_nan", R"(__device__ __forceinline__ bool is_nan($T a) { return a != a; })"},
     {"is_inf", R"(__device__ __forceinline__ bool is_inf($T a) { return a - a != a - a && a == a; })"},
@@ -97,7 +98,36 @@ constexpr auto rows = std::to_array<Row>({
   return (unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 #endif
 })"},
-    // To odd: what was lost stays visible in the last bit, so that the next rounding, to a narrower type, is the only one.
+    // fp8 saturates: the largest finite value stands for everything above it, an infinity too. Below the smallest
+    // normal value the steps are all of one size. (sm_89 has instructions for pairs; this is right on every
+    // architecture.)
+    {"f32_from_e4m3", R"(__device__ __forceinline__ float f32_from_e4m3(unsigned char bits) {
+  const unsigned int exponent = bits >> 3 & 15, mantissa = bits & 7;
+  float r = exponent == 0 ? mantissa * 0.001953125f : __uint_as_float((exponent + 120) << 23 | mantissa << 20);
+  if ((bits & 0x7f) == 0x7f) r = __int_as_float(0x7fffffff);
+  return bits & 0x80 ? -r : r;
+})"},
+    {"e4m3_from_f32", R"(__device__ __forceinline__ unsigned char e4m3_from_f32(float x) {
+  if (x != x) return 0x7f;
+  const unsigned int sign = __float_as_uint(x) >> 24 & 0x80;
+  const float size = fminf(fabsf(x), 448.0f);
+  if (size < 0.015625f) return (unsigned char)(sign | (unsigned int)rintf(size * 512.0f));
+  const unsigned int bits = __float_as_uint(size);
+  return (unsigned char)(sign | (((bits + 0x7ffff + (bits >> 20 & 1)) >> 20) - (120 << 3)));
+})"},
+    {"f32_from_e5m2", R"(__device__ __forceinline__ float f32_from_e5m2(unsigned char bits) {
+  return f32_from_f16((unsigned short)(bits << 8));
+})"},
+    {"e5m2_from_f32", R"(__device__ __forceinline__ unsigned char e5m2_from_f32(float x) {
+  if (x != x) return 0x7f;
+  const unsigned int sign = __float_as_uint(x) >> 24 & 0x80;
+  const float size = fminf(fabsf(x), 57344.0f);
+  if (size < 0.00006103515625f) return (unsigned char)(sign | (unsigned int)rintf(size * 65536.0f));
+  const unsigned int bits = __float_as_uint(size);
+  return (unsigned char)(sign | (((bits + 0xfffff + (bits >> 21 & 1)) >> 21) - (112 << 2)));
+})"},
+    // To odd: what was lost stays visible in the last bit, so that the next rounding, to a narrower type, is the only
+    // one.
     {"f32_odd_from_f64", R"(__device__ __forceinline__ float f32_odd_from_f64(double x) {
   const float r = __double2float_rz(x);
   if (x != x || (double)r == x) return r;
@@ -189,8 +219,10 @@ std::string CudaPrelude::use(const std::string& function, const std::string& c_t
   for (std::size_t index = 0; index < rows.size(); ++index) {
     if (rows[index].name != function) continue;
     if (function == "within") use("report");
+    if (function == "f32_from_e5m2") use("f32_from_f16");
     std::string text(rows[index].text);
-    for (std::size_t at = text.find("$T"); at != std::string::npos; at = text.find("$T", at)) text.replace(at, 2, c_type);
+    for (std::size_t at = text.find("$T"); at != std::string::npos; at = text.find("$T", at))
+      text.replace(at, 2, c_type);
     texts_.emplace(fmt::format("{:03}{}", index, c_type), text);
     return function;
   }

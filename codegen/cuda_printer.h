@@ -15,7 +15,19 @@ namespace tilewright {
 
 // How tightly a printed expression binds, as in C.
 enum class Binding : std::uint8_t {
-  Conditional, Or, And, BitOr, BitXor, BitAnd, Equal, Compare, Shift, Add, Mul, Unary, Primary
+  Conditional,
+  Or,
+  And,
+  BitOr,
+  BitXor,
+  BitAnd,
+  Equal,
+  Compare,
+  Shift,
+  Add,
+  Mul,
+  Unary,
+  Primary
 };
 
 struct CudaText {
@@ -71,7 +83,7 @@ class CudaPrinter {
   CudaText division(const Binary& node, Dtype dtype);
   CudaText cast_text(const Expr& operand, Dtype to);
   CudaText call_text(const Expr& e, const Call& node);
-  CudaText float_function(const Expr& e, const Call& node);    // cuda_functions.cpp
+  CudaText float_function(const Expr& e, const Call& node);  // cuda_functions.cpp
   CudaText integer_function(const Expr& e, const Call& node);
   std::string instruction_call(const Expr& e, const Call& node);
   std::string convert(const std::string& value, Dtype from, Dtype to);  // one float or integer conversion, as a call
@@ -87,13 +99,13 @@ class CudaPrinter {
   const Plan& plan_;
   const Kernel& kernel_;
   CudaPrelude prelude_;
-  std::map<std::string, std::string> names_;   // IR name -> name in C
+  std::map<std::string, std::string> names_;  // IR name -> name in C
   std::set<std::string> taken_;
   std::map<std::string, Place> places_;
-  std::set<std::string> nonnegative_;          // IR names
-  std::set<std::string> written_;              // tensors that the kernel stores to
-  std::set<std::string> index_variables_;      // thread.x, block.y, … that the body reads
-  std::set<std::string> wide_arrays_;          // register arrays that a vector access touches
+  std::set<std::string> nonnegative_;      // IR names
+  std::set<std::string> written_;          // tensors that the kernel stores to
+  std::set<std::string> index_variables_;  // thread.x, block.y, … that the body reads
+  std::set<std::string> wide_arrays_;      // register arrays that a vector access touches
   std::string body_;
   int depth_ = 1;
   int line_ = 1;

@@ -49,14 +49,19 @@ void CudaPrinter::print_stmt(const Stmt& stmt) {
 
 void CudaPrinter::print_loop(const Loop& loop) {
   const bool is_unrolled = loop.kind == LoopKind::Unroll || loop.kind == LoopKind::Vector;
-  if (!is_unrolled && loop.kind != LoopKind::Serial) internal_error("print_cuda: only serial, unroll and vector loops stand at thread stage");
+  if (!is_unrolled && loop.kind != LoopKind::Serial)
+    internal_error("print_cuda: only serial, unroll and vector loops stand at thread stage");
   for (const Axis& axis : loop.axes) {
-    if (is_nonnegative(axis.lo)) nonnegative_.insert(axis.name);
-    else nonnegative_.erase(axis.name);
+    if (is_nonnegative(axis.lo))
+      nonnegative_.insert(axis.name);
+    else
+      nonnegative_.erase(axis.name);
     const std::string& name = c_name_of(axis.name);
-    const std::string step = !axis.step || is_integer_constant(axis.step, 1) ? "++" + name : fmt::format("{} += {}", name, text(axis.step));
+    const std::string step =
+        !axis.step || is_integer_constant(axis.step, 1) ? "++" + name : fmt::format("{} += {}", name, text(axis.step));
     if (is_unrolled) line("#pragma unroll");
-    open(fmt::format("for ({} {} = {}; {} < {}; {})", type(Dtype::Index), name, text(axis.lo), name, text(axis.hi, Binding::Shift), step));
+    open(fmt::format("for ({} {} = {}; {} < {}; {})", type(Dtype::Index), name, text(axis.lo), name,
+                     text(axis.hi, Binding::Shift), step));
   }
   print_block(loop.body);
   for (std::size_t axis = 0; axis < loop.axes.size(); ++axis) close();
@@ -85,21 +90,26 @@ void CudaPrinter::print_buffer(const Buffer& buffer) {
   if (buffer.space == Space::Shared) {
     place.kind = Place::Kind::Shared;
     const std::string block = buffer.offset.value_or(0) == 0 ? "shared" : fmt::format("(shared + {})", *buffer.offset);
-    if (buffer.offset) line(fmt::format("{0}* const {1} = ({0}*){2};", element, name, block));
-    else line(fmt::format("__shared__ __align__(16) {} {}[{}];", element, name, elements));
+    if (buffer.offset)
+      line(fmt::format("{0}* const {1} = ({0}*){2};", element, name, block));
+    else
+      line(fmt::format("__shared__ __align__(16) {} {}[{}];", element, name, elements));
   } else if (buffer.axes.empty()) {
     line(fmt::format("{} {};", element, name));
   } else {
     place.kind = Place::Kind::Array;
-    line(fmt::format("{}{} {}[{}];", wide_arrays_.count(buffer.name) != 0 ? "__align__(16) " : "", element, name, elements));
+    line(fmt::format("{}{} {}[{}];", wide_arrays_.count(buffer.name) != 0 ? "__align__(16) " : "", element, name,
+                     elements));
   }
   places_.insert_or_assign(buffer.name, place);
 }
 
 void CudaPrinter::print_let(const Let& let) {
   const bool promised = let.lo && is_nonnegative(let.lo);
-  if (promised || is_nonnegative(let.value)) nonnegative_.insert(let.name);
-  else nonnegative_.erase(let.name);
+  if (promised || is_nonnegative(let.value))
+    nonnegative_.insert(let.name);
+  else
+    nonnegative_.erase(let.name);
   line(fmt::format("const {} {} = {};", type(let.value->dtype), c_name_of(let.name), text(let.value)));
 }
 
@@ -120,24 +130,36 @@ std::string native_atomic(CombineOp op, Dtype dtype) {
   const bool is_word = dtype == Dtype::I32 || dtype == Dtype::U32;
   const bool is_long = dtype == Dtype::I64 || dtype == Dtype::U64;
   switch (op) {
-    case CombineOp::Add: return is_word || is_long || dtype == Dtype::F32 || dtype == Dtype::F64 ? "atomicAdd" : "";
-    case CombineOp::Max: return is_word || is_long ? "atomicMax" : "";
-    case CombineOp::Min: return is_word || is_long ? "atomicMin" : "";
-    case CombineOp::And: return is_word || is_long ? "atomicAnd" : "";
-    case CombineOp::Or: return is_word || is_long ? "atomicOr" : "";
-    case CombineOp::Mul: return "";
+    case CombineOp::Add:
+      return is_word || is_long || dtype == Dtype::F32 || dtype == Dtype::F64 ? "atomicAdd" : "";
+    case CombineOp::Max:
+      return is_word || is_long ? "atomicMax" : "";
+    case CombineOp::Min:
+      return is_word || is_long ? "atomicMin" : "";
+    case CombineOp::And:
+      return is_word || is_long ? "atomicAnd" : "";
+    case CombineOp::Or:
+      return is_word || is_long ? "atomicOr" : "";
+    case CombineOp::Mul:
+      return "";
   }
   return "";
 }
 
 std::string_view word_of(CombineOp op) {
   switch (op) {
-    case CombineOp::Add: return "add";
-    case CombineOp::Mul: return "mul";
-    case CombineOp::Max: return "max";
-    case CombineOp::Min: return "min";
-    case CombineOp::And: return "and";
-    case CombineOp::Or: return "or";
+    case CombineOp::Add:
+      return "add";
+    case CombineOp::Mul:
+      return "mul";
+    case CombineOp::Max:
+      return "max";
+    case CombineOp::Min:
+      return "min";
+    case CombineOp::And:
+      return "and";
+    case CombineOp::Or:
+      return "or";
   }
   return "";
 }
@@ -150,20 +172,23 @@ std::string CudaPrinter::atomic_call(const Store& store, const std::string& plac
   const std::string native = native_atomic(op, dtype);
   if (!native.empty()) {
     // Sums and bits of i64 are those of u64, the only 64-bit type these functions take.
-    const bool as_unsigned = dtype == Dtype::I64 && (op == CombineOp::Add || op == CombineOp::And || op == CombineOp::Or);
+    const bool as_unsigned =
+        dtype == Dtype::I64 && (op == CombineOp::Add || op == CombineOp::And || op == CombineOp::Or);
     if (!as_unsigned) return fmt::format("{}({}, {})", native, place, value);
     return fmt::format("{}((unsigned long long*){}, (unsigned long long)({}))", native, place, value);
   }
-  // The function is named by its operation and found by the type of its pointer; bf16 and f16 share one, so they are told
-  // apart by name.
-  const std::string name = fmt::format("atomic_{}{}{}", word_of(op), is_narrow_float(dtype) ? "_" : "", is_narrow_float(dtype) ? info(dtype).name : "");
+  // The function is named by its operation and found by the type of its pointer; bf16 and f16 share one, so they are
+  // told apart by name.
+  const std::string name = fmt::format("atomic_{}{}{}", word_of(op), is_narrow_float(dtype) ? "_" : "",
+                                       is_narrow_float(dtype) ? info(dtype).name : "");
   names_.insert_or_assign("atomic old", "old");
   names_.insert_or_assign("atomic value", "value");
   const std::string combined = text(combine(op, var("atomic old", dtype), var("atomic value", dtype)));
   const std::string element = type(dtype);
   const bool is_wide = bytes_of(dtype) == 8;
   const std::string word = is_wide ? "unsigned long long" : "unsigned int";
-  std::string text = fmt::format("__device__ __forceinline__ void {}({}* place, {} value) {{\n", name, element, element);
+  std::string text =
+      fmt::format("__device__ __forceinline__ void {}({}* place, {} value) {{\n", name, element, element);
   if (bytes_of(dtype) >= 4) {
     text += fmt::format("  {}* word = ({}*)place;\n", word, word);
     text += "  " + word + " seen = *word, before;\n  do {\n    before = seen;\n";
@@ -179,7 +204,8 @@ std::string CudaPrinter::atomic_call(const Store& store, const std::string& plac
     text += fmt::format("    const {} old = ({})(before >> shift & {}u);\n", element, element, (1u << bits) - 1);
     text += fmt::format("    const {} next = {};\n", element, combined);
     text += fmt::format("    const unsigned int mask = {}u << shift;\n", (1u << bits) - 1);
-    text += fmt::format("    seen = atomicCAS(word, before, (before & ~mask) | ((unsigned int)next << shift & mask));\n");
+    text +=
+        fmt::format("    seen = atomicCAS(word, before, (before & ~mask) | ((unsigned int)next << shift & mask));\n");
     text += "  } while (seen != before);\n}";
   }
   prelude_.add(name, name + element, text);

@@ -13,23 +13,38 @@ namespace tilewright {
 
 std::string cuda_type(Dtype dtype, int index_bits) {
   switch (dtype) {
-    case Dtype::F64: return "double";
-    case Dtype::F32: return "float";
+    case Dtype::F64:
+      return "double";
+    case Dtype::F32:
+      return "float";
     case Dtype::F16:
-    case Dtype::BF16: return "unsigned short";
+    case Dtype::BF16:
+      return "unsigned short";
     case Dtype::E4M3:
-    case Dtype::E5M2: return "unsigned char";
-    case Dtype::I64: return "long long";
-    case Dtype::I32: return "int";
-    case Dtype::I16: return "short";
-    case Dtype::I8: return "signed char";
-    case Dtype::U64: return "unsigned long long";
-    case Dtype::U32: return "unsigned int";
-    case Dtype::U16: return "unsigned short";
-    case Dtype::U8: return "unsigned char";
-    case Dtype::Bool: return "bool";
-    case Dtype::Index: return index_bits == 64 ? "long long" : "int";
-    case Dtype::Mbarrier: return "unsigned long long";
+    case Dtype::E5M2:
+      return "unsigned char";
+    case Dtype::I64:
+      return "long long";
+    case Dtype::I32:
+      return "int";
+    case Dtype::I16:
+      return "short";
+    case Dtype::I8:
+      return "signed char";
+    case Dtype::U64:
+      return "unsigned long long";
+    case Dtype::U32:
+      return "unsigned int";
+    case Dtype::U16:
+      return "unsigned short";
+    case Dtype::U8:
+      return "unsigned char";
+    case Dtype::Bool:
+      return "bool";
+    case Dtype::Index:
+      return index_bits == 64 ? "long long" : "int";
+    case Dtype::Mbarrier:
+      return "unsigned long long";
   }
   internal_error("cuda_type: an element type without a row");
 }
@@ -56,7 +71,8 @@ std::string float_constant(double value, bool is_f64) {
 std::string integer_constant(std::int64_t value) {
   if (value == std::numeric_limits<std::int64_t>::min()) return "(-9223372036854775807ll - 1)";
   if (value == std::numeric_limits<std::int32_t>::min()) return "(-2147483647 - 1)";
-  const bool fits = value > std::numeric_limits<std::int32_t>::min() && value <= std::numeric_limits<std::int32_t>::max();
+  const bool fits =
+      value > std::numeric_limits<std::int32_t>::min() && value <= std::numeric_limits<std::int32_t>::max();
   return fmt::format("{}{}", value, fits ? "" : "ll");
 }
 
@@ -64,24 +80,32 @@ std::string integer_constant(std::int64_t value) {
 
 std::string cuda_constant(std::int64_t bits, Dtype dtype) {
   switch (dtype) {
-    case Dtype::F64: return float_constant(std::bit_cast<double>(bits), true);
+    case Dtype::F64:
+      return float_constant(std::bit_cast<double>(bits), true);
     case Dtype::F32:
     case Dtype::F16:
     case Dtype::BF16:
     case Dtype::E4M3:
-    case Dtype::E5M2: return float_constant(std::bit_cast<double>(bits), false);
-    case Dtype::I64: return fmt::format("{}", bits == std::numeric_limits<std::int64_t>::min() ? integer_constant(bits)
-                                                                                               : fmt::format("{}ll", bits));
-    case Dtype::U64: return fmt::format("{}ull", static_cast<std::uint64_t>(bits));
-    case Dtype::U32: return fmt::format("{}u", static_cast<std::uint32_t>(bits));
+    case Dtype::E5M2:
+      return float_constant(std::bit_cast<double>(bits), false);
+    case Dtype::I64:
+      return fmt::format(
+          "{}", bits == std::numeric_limits<std::int64_t>::min() ? integer_constant(bits) : fmt::format("{}ll", bits));
+    case Dtype::U64:
+      return fmt::format("{}ull", static_cast<std::uint64_t>(bits));
+    case Dtype::U32:
+      return fmt::format("{}u", static_cast<std::uint32_t>(bits));
     case Dtype::I32:
     case Dtype::I16:
     case Dtype::I8:
     case Dtype::U16:
     case Dtype::U8:
-    case Dtype::Index: return integer_constant(bits);
-    case Dtype::Bool: return bits != 0 ? "true" : "false";
-    case Dtype::Mbarrier: internal_error("cuda_constant: a barrier object has no literal");
+    case Dtype::Index:
+      return integer_constant(bits);
+    case Dtype::Bool:
+      return bits != 0 ? "true" : "false";
+    case Dtype::Mbarrier:
+      internal_error("cuda_constant: a barrier object has no literal");
   }
   internal_error("cuda_constant: an element type without a row");
 }
@@ -92,12 +116,19 @@ std::string cuda_vector_type(Dtype dtype, int elements) {
   if (dtype == Dtype::F64 && elements == 2) return "double2";
   if (dtype == Dtype::I32 && (elements == 2 || elements == 4)) return fmt::format("int{}", elements);
   switch (bytes) {
-    case 1: return "unsigned char";
-    case 2: return "unsigned short";
-    case 4: return "unsigned int";
-    case 8: return "uint2";
-    case 16: return "uint4";
-    default: internal_error(fmt::format("no machine access moves {} bytes ({} elements of {})", bytes, elements, info(dtype).name));
+    case 1:
+      return "unsigned char";
+    case 2:
+      return "unsigned short";
+    case 4:
+      return "unsigned int";
+    case 8:
+      return "uint2";
+    case 16:
+      return "uint4";
+    default:
+      internal_error(
+          fmt::format("no machine access moves {} bytes ({} elements of {})", bytes, elements, info(dtype).name));
   }
 }
 

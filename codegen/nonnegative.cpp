@@ -48,8 +48,9 @@ bool is_nonnegative(const Expr& expr, const NameTest& test) {
   // Data of the program's own may wrap; only the class promises that index arithmetic does not.
   const bool is_index = expr->dtype == Dtype::Index;
   return match(
-      expr, [](const Const& node) { return node.bits >= 0; }, [&](const Var& node) { return is_index && test(node.name); },
-      [](const Unary&) { return false; }, [&](const Binary& node) { return is_index && binary_is_nonnegative(node, test); },
+      expr, [](const Const& node) { return node.bits >= 0; },
+      [&](const Var& node) { return is_index && test(node.name); }, [](const Unary&) { return false; },
+      [&](const Binary& node) { return is_index && binary_is_nonnegative(node, test); },
       [&](const Select& node) { return is_nonnegative(node.if_true, test) && is_nonnegative(node.if_false, test); },
       [&](const Cast& node) {
         const Dtype from = node.operand->dtype;

@@ -8,8 +8,9 @@
 
 namespace tilewright {
 
-// True where the expression's value is at least 0 whatever the names hold, given the names of which `is_nonnegative_name`
-// is true (dims, thread and block indices, loops from 0). Index arithmetic does not overflow in its class.
+// True where the expression's value is at least 0 whatever the names hold, given the names of which
+// `is_nonnegative_name` is true (dims, thread and block indices, loops from 0). Index arithmetic does not overflow in
+// its class.
 bool is_nonnegative(const Expr& expr, const std::function<bool(const std::string&)>& is_nonnegative_name);
 
 }  // namespace tilewright

@@ -61,8 +61,10 @@ class Reader {
 }  // namespace
 
 std::string cache_folder() {
-  if (const char* folder = std::getenv("TILEWRIGHT_CACHE"); folder && *folder) return std::string_view(folder) == "off" ? "" : folder;
-  if (const char* folder = std::getenv("XDG_CACHE_HOME"); folder && *folder) return (fs::path(folder) / "tilewright").string();
+  if (const char* folder = std::getenv("TILEWRIGHT_CACHE"); folder && *folder)
+    return std::string_view(folder) == "off" ? "" : folder;
+  if (const char* folder = std::getenv("XDG_CACHE_HOME"); folder && *folder)
+    return (fs::path(folder) / "tilewright").string();
   if (const char* home = std::getenv("HOME"); home && *home) return (fs::path(home) / ".cache" / "tilewright").string();
   return "";
 }

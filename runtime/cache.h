@@ -1,5 +1,5 @@
-// Machine code kept on disk between runs: under TILEWRIGHT_CACHE, else $XDG_CACHE_HOME/tilewright, else ~/.cache/tilewright.
-// TILEWRIGHT_CACHE=off turns it off. A cache that cannot be read or written is as good as none.
+// Machine code kept on disk between runs: under TILEWRIGHT_CACHE, else $XDG_CACHE_HOME/tilewright, else
+// ~/.cache/tilewright. TILEWRIGHT_CACHE=off turns it off. A cache that cannot be read or written is as good as none.
 #pragma once
 
 #include <optional>

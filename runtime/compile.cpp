@@ -18,7 +18,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double milliseconds_since(Clock::time_point start) { return std::chrono::duration<double, std::milli>(Clock::now() - start).count(); }
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
 
 // Tells one build of a tool from another without opening it: a hit in the cache must not cost the loading of 100 MB.
 std::string identity_of(Tool tool) {
@@ -64,7 +66,8 @@ CompiledKernel compile_kernel(const Plan& plan, const Kernel& kernel, const Comp
   CompiledKernel result;
   result.name = kernel.name;
   const auto start = Clock::now();
-  result.source = options.backend == Backend::Nvrtc ? print_cuda(plan, kernel) : print_ptx(plan, kernel, options.arch, libdevice_path());
+  result.source = options.backend == Backend::Nvrtc ? print_cuda(plan, kernel)
+                                                    : print_ptx(plan, kernel, options.arch, libdevice_path());
   result.generate_ms = milliseconds_since(start);
   const auto compile_start = Clock::now();
   result.cubin = machine_code(result.source.text, options, result.is_from_cache);

@@ -21,8 +21,8 @@ struct CompileOptions {
 };
 
 struct CompiledKernel {
-  std::string name;    // in the plan
-  KernelText source;   // CUDA C, or PTX; source.kernel is the entry
+  std::string name;   // in the plan
+  KernelText source;  // CUDA C, or PTX; source.kernel is the entry
   Cubin cubin;
   std::optional<KernelResources> resources;
   double generate_ms = 0;  // plan to text

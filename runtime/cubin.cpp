@@ -31,7 +31,8 @@ std::optional<KernelResources> read_resources(const std::string& log, const std:
   bool is_entry = false;
   KernelResources resources;
   for (std::string line; std::getline(lines, line);) {
-    if (line.find("Compiling entry function '") != std::string::npos) is_entry = line.find("'" + entry + "'") != std::string::npos;
+    if (line.find("Compiling entry function '") != std::string::npos)
+      is_entry = line.find("'" + entry + "'") != std::string::npos;
     if (!is_entry) continue;
     if (line.find("bytes stack frame") != std::string::npos) {
       resources.stack_bytes = number_before(line, " bytes stack frame");

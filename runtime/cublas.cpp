@@ -27,7 +27,8 @@ struct Cublas {
   Handle handle = nullptr;
   int (*create)(Handle*);
   int (*set_stream)(Handle, Handle);
-  int (*gemm)(Handle, int, int, int, int, int, const void*, const void*, int, int, const void*, int, int, const void*, void*, int, int, int, int);
+  int (*gemm)(Handle, int, int, int, int, int, const void*, const void*, int, int, const void*, int, int, const void*,
+              void*, int, int, int, int);
   const char* (*status_string)(int);
 
   Cublas() {
@@ -64,8 +65,8 @@ class CublasMatmul : public Candidate {
     const int type = dtype_ == Dtype::F32 ? type_f32 : dtype_ == Dtype::F16 ? type_f16 : type_bf16;
     // In the default math mode f32 stays f32. Column-major Cᵀ = Bᵀ · Aᵀ is row-major C = A · B.
     cublas().check(cublas().set_stream(cublas().handle, stream.handle()), "cublasSetStream");
-    cublas().check(cublas().gemm(cublas().handle, no_transpose, no_transpose, n, m, k, &one, pointer(1), type, n, pointer(0), type, k, &zero,
-                                 pointer(2), type, n, compute_f32, default_algorithm),
+    cublas().check(cublas().gemm(cublas().handle, no_transpose, no_transpose, n, m, k, &one, pointer(1), type, n,
+                                 pointer(0), type, k, &zero, pointer(2), type, n, compute_f32, default_algorithm),
                    "cublasGemmEx");
   }
 
@@ -78,14 +79,17 @@ class CublasMatmul : public Candidate {
 
 }  // namespace
 
-std::unique_ptr<Candidate> cublas_matmul(Dtype dtype, std::int64_t m, std::int64_t n, std::int64_t k, const std::string& a, const std::string& b,
-                                         const std::string& c, const RotatedTensors& tensors) {
+std::unique_ptr<Candidate> cublas_matmul(Dtype dtype, std::int64_t m, std::int64_t n, std::int64_t k,
+                                         const std::string& a, const std::string& b, const std::string& c,
+                                         const RotatedTensors& tensors) {
   if (dtype != Dtype::F32 && dtype != Dtype::F16 && dtype != Dtype::BF16) {
     throw MachineError(fmt::format("cuBLAS as a peer multiplies f32, f16 and bf16 here, not {}", info(dtype).name));
   }
   for (const std::int64_t size : {m, n, k})
-    if (size <= 0 || size > 2147483647) throw MachineError(fmt::format("cuBLAS takes sizes from 1 to 2^31 - 1, not {}", size));
-  return std::make_unique<CublasMatmul>(dtype, std::array{static_cast<int>(m), static_cast<int>(n), static_cast<int>(k)}, std::array{a, b, c}, tensors);
+    if (size <= 0 || size > 2147483647)
+      throw MachineError(fmt::format("cuBLAS takes sizes from 1 to 2^31 - 1, not {}", size));
+  return std::make_unique<CublasMatmul>(
+      dtype, std::array{static_cast<int>(m), static_cast<int>(n), static_cast<int>(k)}, std::array{a, b, c}, tensors);
 }
 
 }  // namespace tilewright

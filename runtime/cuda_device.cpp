@@ -29,7 +29,8 @@ std::size_t bytes_for(Dtype dtype, const std::vector<std::int64_t>& shape) {
 }
 
 std::string describe_overwrite(const std::string& name, std::size_t bytes, std::int64_t at) {
-  return fmt::format("`{}` ({} bytes) was written behind its end: {} bytes past it", name, bytes, at - static_cast<std::int64_t>(bytes));
+  return fmt::format("`{}` ({} bytes) was written behind its end: {} bytes past it", name, bytes,
+                     at - static_cast<std::int64_t>(bytes));
 }
 
 }  // namespace
@@ -49,7 +50,8 @@ DeviceTensors::DeviceTensors(const Plan& plan, const Arguments& arguments, const
   for (const Param& param : plan.params) {
     if (is_by_value(param)) continue;
     const auto host = arguments.tensors.find(param.name);
-    if (host == arguments.tensors.end()) internal_error(fmt::format("run on cuda: no tensor for parameter `{}`", param.name));
+    if (host == arguments.tensors.end())
+      internal_error(fmt::format("run on cuda: no tensor for parameter `{}`", param.name));
     const std::vector<std::byte>& data = host->second.data;
     const auto placed = tensors_.emplace(param.name, GuardedMemory(data.size(), stream)).first;
     copy_to_device(placed->second.pointer(), data.data(), data.size());
@@ -84,7 +86,8 @@ void DeviceTensors::copy_outputs(Arguments& arguments) const {
 std::vector<std::string> DeviceTensors::overwritten() const {
   std::vector<std::string> faults;
   for (const auto& [name, memory] : tensors_)
-    if (const std::int64_t at = memory.first_overwritten(); at >= 0) faults.push_back(describe_overwrite(name, memory.bytes(), at));
+    if (const std::int64_t at = memory.first_overwritten(); at >= 0)
+      faults.push_back(describe_overwrite(name, memory.bytes(), at));
   return faults;
 }
 
@@ -120,8 +123,10 @@ void LoadedPlan::add_resident_dims() {
     const Call* query = as<Call>(dim.value);
     if (!query || query->function != "resident") continue;
     const Var* name = query->arguments.empty() ? nullptr : as<Var>(query->arguments[0]);
-    const auto kernel = std::find_if(kernels.begin(), kernels.end(), [&](const Kernel* each) { return name && each->name == name->name; });
-    if (kernel == kernels.end()) internal_error(fmt::format("run on cuda: `{}` asks for the resident blocks of no kernel", dim.name));
+    const auto kernel = std::find_if(kernels.begin(), kernels.end(),
+                                     [&](const Kernel* each) { return name && each->name == name->name; });
+    if (kernel == kernels.end())
+      internal_error(fmt::format("run on cuda: `{}` asks for the resident blocks of no kernel", dim.name));
     std::int64_t threads = 1;
     for (const std::int64_t extent : (*kernel)->launch.block) threads *= extent;
     const std::int64_t shared = (*kernel)->launch.shared_bytes;
@@ -135,7 +140,8 @@ void LoadedPlan::add_resident_dims() {
 
 LoadedPlan::Launch LoadedPlan::prepare(const Kernel& kernel) const {
   const std::vector<const Kernel*> kernels = kernels_of(plan_);
-  const auto position = std::find_if(kernels.begin(), kernels.end(), [&](const Kernel* each) { return each->name == kernel.name; });
+  const auto position =
+      std::find_if(kernels.begin(), kernels.end(), [&](const Kernel* each) { return each->name == kernel.name; });
   Launch result;
   result.function = functions_[static_cast<std::size_t>(position - kernels.begin())];
   result.grid = {1, 1, 1};
@@ -144,18 +150,20 @@ LoadedPlan::Launch LoadedPlan::prepare(const Kernel& kernel) const {
   for (std::size_t axis = 0; axis < kernel.launch.grid.size() && axis < 3; ++axis) {
     const std::int64_t extent = evaluate_index(kernel.launch.grid[axis], dims_);
     if (extent > most[axis]) {
-      throw MachineError(fmt::format("kernel `{}` asks for {} blocks in {}, and a GPU launches at most {} there", kernel.name, extent,
-                                     "xyz"[axis], most[axis]));
+      throw MachineError(fmt::format("kernel `{}` asks for {} blocks in {}, and a GPU launches at most {} there",
+                                     kernel.name, extent, "xyz"[axis], most[axis]));
     }
     result.is_empty = result.is_empty || extent <= 0;
     result.grid[axis] = static_cast<unsigned>(std::max<std::int64_t>(extent, 0));
   }
-  for (std::size_t axis = 0; axis < kernel.launch.block.size() && axis < 3; ++axis) result.block[axis] = static_cast<unsigned>(kernel.launch.block[axis]);
+  for (std::size_t axis = 0; axis < kernel.launch.block.size() && axis < 3; ++axis)
+    result.block[axis] = static_cast<unsigned>(kernel.launch.block[axis]);
   if (kernel.launch.shared_bytes > most_static_shared_bytes) {
     const std::int64_t available = use_gpu().shared_bytes;
     if (kernel.launch.shared_bytes > available) {
-      throw MachineError(fmt::format("kernel `{}` needs {} bytes of shared memory, and a block of this GPU has at most {}", kernel.name,
-                                     kernel.launch.shared_bytes, available));
+      throw MachineError(
+          fmt::format("kernel `{}` needs {} bytes of shared memory, and a block of this GPU has at most {}",
+                      kernel.name, kernel.launch.shared_bytes, available));
     }
     result.function.allow_shared(static_cast<int>(kernel.launch.shared_bytes));
     result.dynamic_shared_bytes = static_cast<unsigned>(kernel.launch.shared_bytes);
@@ -226,7 +234,9 @@ void LoadedPlan::run(const DeviceTensors& tensors, const Stream& stream) const {
   }
 }
 
-void LoadedPlan::reset_error(const Stream& stream) const { fill_device(error_word_.pointer(), {std::byte{0}}, error_word_bytes, stream); }
+void LoadedPlan::reset_error(const Stream& stream) const {
+  fill_device(error_word_.pointer(), {std::byte{0}}, error_word_bytes, stream);
+}
 
 std::optional<ErrorHit> LoadedPlan::error() const {
   std::array<std::int64_t, 3> word{};
@@ -238,7 +248,8 @@ std::optional<ErrorHit> LoadedPlan::error() const {
 std::vector<std::string> LoadedPlan::overwritten() const {
   std::vector<std::string> faults;
   for (const auto& [name, memory] : temporaries_)
-    if (const std::int64_t at = memory.first_overwritten(); at >= 0) faults.push_back(describe_overwrite(name, memory.bytes(), at));
+    if (const std::int64_t at = memory.first_overwritten(); at >= 0)
+      faults.push_back(describe_overwrite(name, memory.bytes(), at));
   return faults;
 }
 

@@ -47,8 +47,8 @@ class DeviceTensors {
   std::map<std::string, GuardedMemory> tensors_;
 };
 
-// Modules of a compiled plan, loaded and ready to be launched for one set of dims. Owns temporaries, tables and the error
-// word. Launches go to one stream; nothing is allocated or copied in run().
+// Modules of a compiled plan, loaded and ready to be launched for one set of dims. Owns temporaries, tables and the
+// error word. Launches go to one stream; nothing is allocated or copied in run().
 class LoadedPlan {
  public:
   LoadedPlan(const CompiledPlan& compiled, const Arguments& arguments, const Stream& stream);
@@ -80,11 +80,12 @@ class LoadedPlan {
   std::vector<Module> modules_;                            // in the order of the plan's kernels
   std::vector<Function> functions_;
   std::map<std::string, Launch> launches_;
-  std::map<std::string, GuardedMemory> temporaries_;       // tables too
+  std::map<std::string, GuardedMemory> temporaries_;  // tables too
   DeviceMemory error_word_;
 };
 
-// Launches a plan once on host tensors: outputs in `arguments` are overwritten. Throws MachineError where a launch fails.
+// Launches a plan once on host tensors: outputs in `arguments` are overwritten. Throws MachineError where a launch
+// fails.
 RunReport run_on_cuda(const CompiledPlan& compiled, Arguments& arguments);
 
 }  // namespace tilewright

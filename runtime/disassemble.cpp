@@ -16,14 +16,17 @@ namespace tilewright {
 
 std::string disassemble(const Cubin& cubin, bool line_info) {
   const auto program = find_tool(Tool::Nvdisasm);
-  if (!program) throw MachineError(fmt::format("nvdisasm was not found, so there is no SASS text\nhelp: {}", cure_of(Tool::Nvdisasm)));
+  if (!program)
+    throw MachineError(
+        fmt::format("nvdisasm was not found, so there is no SASS text\nhelp: {}", cure_of(Tool::Nvdisasm)));
   const std::string file = save_source({cubin.bytes.data(), cubin.bytes.size()}, ".cubin");
   std::vector<std::string> command = {program->string(), "-c", "-plr"};
   if (line_info) command.emplace_back("-g");
   command.push_back(file);
   const ProcessResult result = run_process(command);
   if (result.status != 0) {
-    throw MachineError(fmt::format("nvdisasm failed with status {}\n{}\nto repeat: {}", result.status, result.errors, fmt::join(command, " ")));
+    throw MachineError(fmt::format("nvdisasm failed with status {}\n{}\nto repeat: {}", result.status, result.errors,
+                                   fmt::join(command, " ")));
   }
   std::error_code ignored;
   std::filesystem::remove(file, ignored);
@@ -47,7 +50,9 @@ std::string instruction_bytes(const Cubin& cubin, const std::string& entry) {
   for (std::size_t index = 0; index < header.e_shnum; ++index) {
     const Elf64_Shdr row = section(index);
     const std::size_t name = names.sh_offset + row.sh_name;
-    if (name >= bytes.size() || std::string_view(bytes.data() + name, strnlen(bytes.data() + name, bytes.size() - name)) != wanted) continue;
+    if (name >= bytes.size() ||
+        std::string_view(bytes.data() + name, strnlen(bytes.data() + name, bytes.size() - name)) != wanted)
+      continue;
     if (row.sh_offset > bytes.size() || row.sh_size > bytes.size() - row.sh_offset) return "";
     return {bytes.data() + row.sh_offset, row.sh_size};
   }

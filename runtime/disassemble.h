@@ -11,8 +11,8 @@ namespace tilewright {
 // lines of the source that the machine code was compiled with.
 std::string disassemble(const Cubin& cubin, bool line_info = false);
 
-// The bytes of one entry's instructions, without any tool: two kernels with the same bytes are the same code. Empty where
-// the cubin has no such entry.
+// The bytes of one entry's instructions, without any tool: two kernels with the same bytes are the same code. Empty
+// where the cubin has no such entry.
 std::string instruction_bytes(const Cubin& cubin, const std::string& entry);
 
 }  // namespace tilewright

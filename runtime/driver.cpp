@@ -127,7 +127,8 @@ struct Driver {
     const char* words = nullptr;
     error_name(code, &name);
     error_string(code, &words);
-    throw MachineError(fmt::format("CUDA driver: {} failed: {} ({})", call, words ? words : "unknown error", name ? name : std::to_string(code)));
+    throw MachineError(fmt::format("CUDA driver: {} failed: {} ({})", call, words ? words : "unknown error",
+                                   name ? name : std::to_string(code)));
   }
 };
 
@@ -197,7 +198,9 @@ const GpuInfo& use_gpu(int ordinal) {
     }
   };
   static const Context context(ordinal);
-  if (context.ordinal != ordinal) throw MachineError(fmt::format("this process uses GPU {} already and cannot change to {}", context.ordinal, ordinal));
+  if (context.ordinal != ordinal)
+    throw MachineError(
+        fmt::format("this process uses GPU {} already and cannot change to {}", context.ordinal, ordinal));
   driver().check(driver().context_set(context.handle), "cuCtxSetCurrent");
   return context.gpu;
 }
@@ -230,7 +233,8 @@ void copy_to_device(DevicePointer target, const void* source, std::size_t bytes)
 }
 
 void copy_to_host(void* target, DevicePointer source, std::size_t bytes) {
-  if (bytes > 0) driver().check(driver().copy_out(target, source, bytes), fmt::format("cuMemcpyDtoH of {} bytes", bytes));
+  if (bytes > 0)
+    driver().check(driver().copy_out(target, source, bytes), fmt::format("cuMemcpyDtoH of {} bytes", bytes));
 }
 
 void copy_on_device(DevicePointer target, DevicePointer source, std::size_t bytes, const Stream& stream) {
@@ -246,20 +250,25 @@ std::size_t free_device_memory() {
 
 Stream::Stream() { driver().check(driver().stream_create(&handle_, stream_non_blocking), "cuStreamCreate"); }
 Stream::~Stream() { driver().stream_destroy(handle_); }
-void Stream::synchronise() const { driver().check(driver().stream_wait(handle_), "cuStreamSynchronize (a kernel before it failed)"); }
+void Stream::synchronise() const {
+  driver().check(driver().stream_wait(handle_), "cuStreamSynchronize (a kernel before it failed)");
+}
 
 Event::Event() { driver().check(driver().event_create(&handle_, 0), "cuEventCreate"); }
 Event::~Event() {
   if (handle_) driver().event_destroy(handle_);
 }
-void Event::record(const Stream& stream) const { driver().check(driver().event_record(handle_, stream.handle()), "cuEventRecord"); }
+void Event::record(const Stream& stream) const {
+  driver().check(driver().event_record(handle_, stream.handle()), "cuEventRecord");
+}
 double Event::milliseconds_since(const Event& start) const {
   float milliseconds = 0;
   driver().check(driver().event_elapsed(&milliseconds, start.handle_, handle_), "cuEventElapsedTime");
   return static_cast<double>(milliseconds);
 }
 
-void fill_device(DevicePointer target, const std::vector<std::byte>& pattern, std::size_t elements, const Stream& stream) {
+void fill_device(DevicePointer target, const std::vector<std::byte>& pattern, std::size_t elements,
+                 const Stream& stream) {
   if (elements == 0) return;
   const auto word_at = [&](std::size_t offset) {
     std::uint32_t word = 0;
@@ -267,15 +276,24 @@ void fill_device(DevicePointer target, const std::vector<std::byte>& pattern, st
     return word;
   };
   switch (pattern.size()) {
-    case 1: driver().check(driver().fill8(target, static_cast<unsigned char>(word_at(0)), elements, stream.handle()), "cuMemsetD8"); return;
-    case 2: driver().check(driver().fill16(target, static_cast<unsigned short>(word_at(0)), elements, stream.handle()), "cuMemsetD16"); return;
-    case 4: driver().check(driver().fill32(target, word_at(0), elements, stream.handle()), "cuMemsetD32"); return;
+    case 1:
+      driver().check(driver().fill8(target, static_cast<unsigned char>(word_at(0)), elements, stream.handle()),
+                     "cuMemsetD8");
+      return;
+    case 2:
+      driver().check(driver().fill16(target, static_cast<unsigned short>(word_at(0)), elements, stream.handle()),
+                     "cuMemsetD16");
+      return;
+    case 4:
+      driver().check(driver().fill32(target, word_at(0), elements, stream.handle()), "cuMemsetD32");
+      return;
     case 8:
       // Each half of the element is a column of one word in rows of eight bytes.
       driver().check(driver().fill32_2d(target, 8, word_at(0), 1, elements, stream.handle()), "cuMemsetD2D32");
       driver().check(driver().fill32_2d(target + 4, 8, word_at(4), 1, elements, stream.handle()), "cuMemsetD2D32");
       return;
-    default: internal_error(fmt::format("fill_device: a pattern of {} bytes", pattern.size()));
+    default:
+      internal_error(fmt::format("fill_device: a pattern of {} bytes", pattern.size()));
   }
 }
 
@@ -285,43 +303,53 @@ FunctionAttributes Function::attributes() const {
     driver().check(driver().function_attribute(&value, attribute, handle_), "cuFuncGetAttribute");
     return value;
   };
-  return {read(function_registers), read(function_shared_bytes), read(function_local_bytes), read(function_most_threads)};
+  return {read(function_registers), read(function_shared_bytes), read(function_local_bytes),
+          read(function_most_threads)};
 }
 
 void Function::allow_shared(int bytes) const {
-  driver().check(driver().function_set_attribute(handle_, function_dynamic_shared, bytes), fmt::format("cuFuncSetAttribute (dynamic shared memory {} bytes)", bytes));
+  driver().check(driver().function_set_attribute(handle_, function_dynamic_shared, bytes),
+                 fmt::format("cuFuncSetAttribute (dynamic shared memory {} bytes)", bytes));
 }
 
 int Function::resident_blocks(int threads, int dynamic_shared_bytes) const {
   int blocks = 0;
-  driver().check(driver().occupancy(&blocks, handle_, threads, static_cast<std::size_t>(dynamic_shared_bytes)), "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+  driver().check(driver().occupancy(&blocks, handle_, threads, static_cast<std::size_t>(dynamic_shared_bytes)),
+                 "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   return blocks;
 }
 
-Module::Module(const std::vector<char>& cubin) { driver().check(driver().module_load(&handle_, cubin.data()), "cuModuleLoadData"); }
+Module::Module(const std::vector<char>& cubin) {
+  driver().check(driver().module_load(&handle_, cubin.data()), "cuModuleLoadData");
+}
 Module::~Module() {
   if (handle_) driver().module_unload(handle_);
 }
 Function Module::function(const std::string& name) const {
   Handle function = nullptr;
-  driver().check(driver().module_function(&function, handle_, name.c_str()), fmt::format("cuModuleGetFunction({})", name));
+  driver().check(driver().module_function(&function, handle_, name.c_str()),
+                 fmt::format("cuModuleGetFunction({})", name));
   return Function(function);
 }
 DevicePointer Module::global(const std::string& name, std::size_t& bytes) const {
   DevicePointer pointer = 0;
-  driver().check(driver().module_global(&pointer, &bytes, handle_, name.c_str()), fmt::format("cuModuleGetGlobal({})", name));
+  driver().check(driver().module_global(&pointer, &bytes, handle_, name.c_str()),
+                 fmt::format("cuModuleGetGlobal({})", name));
   return pointer;
 }
 
 void launch(const Function& function, const std::array<unsigned, 3>& grid, const std::array<unsigned, 3>& block,
             unsigned dynamic_shared_bytes, const Stream& stream, std::vector<void*>& arguments) {
-  const int code = driver().launch(function.handle(), grid[0], grid[1], grid[2], block[0], block[1], block[2], dynamic_shared_bytes,
-                                   stream.handle(), arguments.data(), nullptr);
-  driver().check(code, fmt::format("cuLaunchKernel with grid ({}, {}, {}), block ({}, {}, {}), {} bytes of dynamic shared memory", grid[0], grid[1],
-                                   grid[2], block[0], block[1], block[2], dynamic_shared_bytes));
+  const int code = driver().launch(function.handle(), grid[0], grid[1], grid[2], block[0], block[1], block[2],
+                                   dynamic_shared_bytes, stream.handle(), arguments.data(), nullptr);
+  driver().check(
+      code, fmt::format("cuLaunchKernel with grid ({}, {}, {}), block ({}, {}, {}), {} bytes of dynamic shared memory",
+                        grid[0], grid[1], grid[2], block[0], block[1], block[2], dynamic_shared_bytes));
 }
 
-void Graph::begin(const Stream& stream) { driver().check(driver().capture_begin(stream.handle(), capture_thread_local), "cuStreamBeginCapture"); }
+void Graph::begin(const Stream& stream) {
+  driver().check(driver().capture_begin(stream.handle(), capture_thread_local), "cuStreamBeginCapture");
+}
 
 Graph Graph::finish(const Stream& stream) {
   Handle recorded = nullptr;
@@ -337,6 +365,8 @@ Graph::~Graph() {
   if (handle_) driver().graph_exec_destroy(handle_);
 }
 
-void Graph::launch(const Stream& stream) const { driver().check(driver().graph_launch(handle_, stream.handle()), "cuGraphLaunch"); }
+void Graph::launch(const Stream& stream) const {
+  driver().check(driver().graph_launch(handle_, stream.handle()), "cuGraphLaunch");
+}
 
 }  // namespace tilewright

@@ -1,5 +1,5 @@
-// The CUDA driver: devices, memory, modules, launches, streams and events, each owned by an object. `libcuda` is opened at
-// first use; every failure is a MachineError that names the call and says the code in words.
+// The CUDA driver: devices, memory, modules, launches, streams and events, each owned by an object. `libcuda` is opened
+// at first use; every failure is a MachineError that names the call and says the code in words.
 #pragma once
 
 #include <array>
@@ -11,10 +11,10 @@
 namespace tilewright {
 
 struct GpuInfo {
-  std::string name;            // "NVIDIA H200"
+  std::string name;  // "NVIDIA H200"
   int major = 0;
   int minor = 0;
-  std::string arch;            // what to compile for: "sm_90a"
+  std::string arch;  // what to compile for: "sm_90a"
   int sms = 0;
   std::int64_t l2_bytes = 0;
   std::int64_t memory_bytes = 0;
@@ -84,7 +84,8 @@ class Event {
 };
 
 // Fills `elements` places of `pattern` (1, 2, 4 or 8 bytes) from `target` on, in stream order.
-void fill_device(DevicePointer target, const std::vector<std::byte>& pattern, std::size_t elements, const Stream& stream);
+void fill_device(DevicePointer target, const std::vector<std::byte>& pattern, std::size_t elements,
+                 const Stream& stream);
 
 struct FunctionAttributes {
   int registers = 0;

@@ -1,5 +1,5 @@
-// Hand kernels: CUDA C that people wrote, compiled by NVRTC and launched as the steps of a `hand` item say, on the tensors
-// of the fn that they are compared with.
+// Hand kernels: CUDA C that people wrote, compiled by NVRTC and launched as the steps of a `hand` item say, on the
+// tensors of the fn that they are compared with.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@
 
 namespace tilewright {
 
-// One launch. Arguments are names of tensors, scalars, temporaries (a Var or a Load without indices), expressions of dims
-// and integer scalars, or constants. `error_word` stands for the error word of a dumped kernel.
+// One launch. Arguments are names of tensors, scalars, temporaries (a Var or a Load without indices), expressions of
+// dims and integer scalars, or constants. `error_word` stands for the error word of a dumped kernel.
 struct HandLaunch {
   std::string kernel;  // "tiled", or an instance of a template, "tiled<16>"
   std::vector<Expr> grid;
@@ -50,7 +50,8 @@ struct CompiledHand {
 
 // Compiles for an architecture, with contraction as nvcc has it. Throws UserError where a launch names no kernel of the
 // file or gives it the wrong number of arguments, MachineError with NVRTC's log.
-CompiledHand compile_hand(const HandProgram& program, const std::string& arch, bool use_cache = true, bool line_info = false);
+CompiledHand compile_hand(const HandProgram& program, const std::string& arch, bool use_cache = true,
+                          bool line_info = false);
 
 // A loaded hand program, bound to one call. Owns temporaries and the values of scalars.
 class LoadedHand {
@@ -103,7 +104,8 @@ RunReport run_hand_on_cuda(const CompiledHand& compiled, const Plan& plan, Argum
 
 class HandCandidate : public Candidate {
  public:
-  HandCandidate(const CompiledHand& compiled, const Plan& plan, const Arguments& arguments, const RotatedTensors& tensors, const Stream& stream)
+  HandCandidate(const CompiledHand& compiled, const Plan& plan, const Arguments& arguments,
+                const RotatedTensors& tensors, const Stream& stream)
       : Candidate(compiled.program.name), loaded_(compiled, plan, arguments, stream), tensors_(&tensors) {}
   void run(std::size_t set, const Stream& stream) const override { loaded_.run((*tensors_)[set], stream); }
 

@@ -29,11 +29,13 @@ const HandKernel& kernel_of_launch(const HandSource& source, const HandLaunch& l
 
 void check_launch(const HandKernel& kernel, const HandLaunch& launch) {
   if (kernel.parameters.size() != launch.arguments.size()) {
-    throw UserError(launch.span, fmt::format("kernel `{}` has {} parameters, and the launch gives {}", kernel.name, kernel.parameters.size(), launch.arguments.size()));
+    throw UserError(launch.span, fmt::format("kernel `{}` has {} parameters, and the launch gives {}", kernel.name,
+                                             kernel.parameters.size(), launch.arguments.size()));
   }
   const bool is_instance = launch.kernel.find('<') != std::string::npos;
   if (kernel.is_template && !is_instance) {
-    throw UserError(launch.span, fmt::format("kernel `{}` is a template, and the launch names no instance", kernel.name),
+    throw UserError(launch.span,
+                    fmt::format("kernel `{}` is a template, and the launch names no instance", kernel.name),
                     fmt::format("write the arguments: `{}<16>`", kernel.name));
   }
 }
@@ -46,7 +48,8 @@ NvrtcOptions options_for(const CompiledHand& hand, const std::string& arch, bool
   options.file_name = std::filesystem::path(hand.program.file_name).filename().string();
   if (options.file_name.empty()) options.file_name = "hand.cu";
   const auto add_name = [&](const std::string& expression) {
-    if (std::find(options.name_expressions.begin(), options.name_expressions.end(), expression) == options.name_expressions.end()) {
+    if (std::find(options.name_expressions.begin(), options.name_expressions.end(), expression) ==
+        options.name_expressions.end()) {
       options.name_expressions.push_back(expression);
     }
   };
@@ -98,7 +101,8 @@ CompiledHand compile_hand(const HandProgram& program, const std::string& arch, b
     const auto* launch = std::get_if<HandLaunch>(&step);
     if (!launch) continue;
     const auto entry = hand.cubin.entries.find(launch->kernel);
-    const auto resources = read_resources(hand.cubin.log, entry == hand.cubin.entries.end() ? launch->kernel : entry->second);
+    const auto resources =
+        read_resources(hand.cubin.log, entry == hand.cubin.entries.end() ? launch->kernel : entry->second);
     if (resources) hand.resources.emplace_back(launch->kernel, *resources);
   }
   return hand;

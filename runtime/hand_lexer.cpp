@@ -134,7 +134,9 @@ class Cutter {
   enum class Brace : std::uint8_t { Namespace, ExternC, Body, Other };
   static Brace brace_kind(const std::vector<HandToken>& tokens) {
     const std::size_t count = tokens.size() - 1;  // the last is the brace
-    if (count > 0 && (tokens[0].text == "namespace" || (tokens[0].text == "inline" && count > 1 && tokens[1].text == "namespace"))) return Brace::Namespace;
+    if (count > 0 &&
+        (tokens[0].text == "namespace" || (tokens[0].text == "inline" && count > 1 && tokens[1].text == "namespace")))
+      return Brace::Namespace;
     if (count == 2 && tokens[0].text == "extern" && tokens[1].text == "\"C\"") return Brace::ExternC;
     // A function: a parameter list at the top, no `=` in front of it, and the brace not right behind a type's name.
     int depth = 0;
@@ -179,7 +181,8 @@ class Cutter {
         const Brace brace = brace_kind(tokens);
         if (brace == Brace::Namespace || brace == Brace::ExternC) {
           add(HandPiece::Kind::Scope, begin, line, tokens);
-          const bool is_named = brace == Brace::Namespace && tokens.size() >= 3 && tokens[tokens.size() - 2].is_word && tokens[tokens.size() - 2].text != "namespace";
+          const bool is_named = brace == Brace::Namespace && tokens.size() >= 3 && tokens[tokens.size() - 2].is_word &&
+                                tokens[tokens.size() - 2].text != "namespace";
           scopes_.push_back({is_named ? tokens[tokens.size() - 2].text : "", brace == Brace::ExternC});
           return;
         }
@@ -188,7 +191,8 @@ class Cutter {
       if (c == ')' || c == ']' || c == '}') --depth;
       if (c == '}' && depth <= 0 && body_from == 1) return add(HandPiece::Kind::Function, begin, line, tokens);
       if (c == ';' && depth <= 0) return add(HandPiece::Kind::Declaration, begin, line, tokens);
-      if (depth < 0) return add(HandPiece::Kind::Declaration, begin, line, tokens);  // a brace too many: the compiler will say so
+      if (depth < 0)
+        return add(HandPiece::Kind::Declaration, begin, line, tokens);  // a brace too many: the compiler will say so
     }
     add(HandPiece::Kind::Declaration, begin, line, tokens);
   }

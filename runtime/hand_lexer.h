@@ -19,8 +19,8 @@ struct HandPiece {
   Kind kind;
   std::string text;
   std::vector<HandToken> tokens;
-  int line = 0;        // of the first token
-  std::string scope;   // "book::"
+  int line = 0;       // of the first token
+  std::string scope;  // "book::"
   bool is_extern_c = false;
 };
 

@@ -15,7 +15,8 @@ namespace {
 constexpr std::size_t error_word_bytes = 3 * sizeof(std::int64_t);
 
 const Param* find_param(const Plan& plan, const std::string& name) {
-  const auto found = std::find_if(plan.params.begin(), plan.params.end(), [&](const Param& param) { return param.name == name; });
+  const auto found =
+      std::find_if(plan.params.begin(), plan.params.end(), [&](const Param& param) { return param.name == name; });
   return found == plan.params.end() ? nullptr : &*found;
 }
 
@@ -33,7 +34,8 @@ std::string name_in(const Expr& expr) {
 DimValues names_of(const Plan& plan, const Arguments& arguments) {
   DimValues names = dim_values(plan, arguments);
   for (const Param& param : plan.params)
-    if (is_by_value(param) && is_integer(param.dtype)) names.emplace_back(param.name, read_integer(arguments.tensors.at(param.name), 0));
+    if (is_by_value(param) && is_integer(param.dtype))
+      names.emplace_back(param.name, read_integer(arguments.tensors.at(param.name), 0));
   return names;
 }
 
@@ -53,7 +55,8 @@ LoadedHand::LoadedHand(const CompiledHand& compiled, const Plan& plan, const Arg
   fill_device(error_word_.pointer(), {std::byte{0}}, error_word_bytes, stream);
   for (const Temp& temp : compiled.program.temps) {
     std::size_t bytes = static_cast<std::size_t>(bytes_of(temp.dtype));
-    for (const Expr& extent : temp.shape) bytes *= static_cast<std::size_t>(std::max<std::int64_t>(evaluate(extent, names_), 0));
+    for (const Expr& extent : temp.shape)
+      bytes *= static_cast<std::size_t>(std::max<std::int64_t>(evaluate(extent, names_), 0));
     const auto placed = temporaries_.emplace(temp.name, GuardedMemory(bytes, stream)).first;
     fill_device(placed->second.pointer(), {std::byte{0xFF}}, bytes, stream);
   }
@@ -65,10 +68,12 @@ LoadedHand::LoadedHand(const CompiledHand& compiled, const Plan& plan, const Arg
     } else if (const auto* constant = std::get_if<HandConstant>(&step)) {
       const auto entry = compiled.cubin.entries.find("&" + constant->symbol);
       std::size_t symbol_bytes = 0;
-      const DevicePointer symbol = module_.global(entry == compiled.cubin.entries.end() ? constant->symbol : entry->second, symbol_bytes);
+      const DevicePointer symbol =
+          module_.global(entry == compiled.cubin.entries.end() ? constant->symbol : entry->second, symbol_bytes);
       const std::size_t bytes = bytes_of_tensor(constant->tensor, arguments);
       if (bytes > symbol_bytes) {
-        throw UserError({}, fmt::format("`{}` has {} bytes, and the constant `{}` holds {}", constant->tensor, bytes, constant->symbol, symbol_bytes));
+        throw UserError({}, fmt::format("`{}` has {} bytes, and the constant `{}` holds {}", constant->tensor, bytes,
+                                        constant->symbol, symbol_bytes));
       }
       steps_.emplace_back(Constant{symbol, constant->tensor, bytes});
     }
@@ -76,27 +81,32 @@ LoadedHand::LoadedHand(const CompiledHand& compiled, const Plan& plan, const Arg
 }
 
 std::size_t LoadedHand::bytes_of_tensor(const std::string& tensor, const Arguments& arguments) const {
-  if (const auto temporary = temporaries_.find(tensor); temporary != temporaries_.end()) return temporary->second.bytes();
+  if (const auto temporary = temporaries_.find(tensor); temporary != temporaries_.end())
+    return temporary->second.bytes();
   const auto found = arguments.tensors.find(tensor);
   const Param* param = find_param(*plan_, tensor);
-  if (found == arguments.tensors.end() || !param || is_by_value(*param)) throw UserError({}, fmt::format("`{}` is no tensor of `{}` and no temporary", tensor, plan_->name));
+  if (found == arguments.tensors.end() || !param || is_by_value(*param))
+    throw UserError({}, fmt::format("`{}` is no tensor of `{}` and no temporary", tensor, plan_->name));
   return found->second.data.size();
 }
 
-LoadedHand::Argument LoadedHand::argument_of(const Expr& expr, const HandParameter& parameter, const Arguments& arguments) const {
+LoadedHand::Argument LoadedHand::argument_of(const Expr& expr, const HandParameter& parameter,
+                                             const Arguments& arguments) const {
   Argument result;
   const std::string name = name_in(expr);
   const Param* param = find_param(*plan_, name);
   const bool is_tensor = temporaries_.count(name) != 0 || name == "error_word" || (param && !is_by_value(*param));
   if (is_tensor != parameter.is_pointer) {
-    throw UserError(expr->span, fmt::format("the parameter `{}` is {}, and the launch gives {}", parameter.text, parameter.is_pointer ? "a pointer" : "a value",
+    throw UserError(expr->span, fmt::format("the parameter `{}` is {}, and the launch gives {}", parameter.text,
+                                            parameter.is_pointer ? "a pointer" : "a value",
                                             is_tensor ? fmt::format("the tensor `{}`", name) : "a value"));
   }
   if (is_tensor) {
     result.tensor = name;
     return result;
   }
-  // A scalar parameter, a constant, or an integer expression; converted to what the kernel declares, as a call in C would.
+  // A scalar parameter, a constant, or an integer expression; converted to what the kernel declares, as a call in C
+  // would.
   Dtype from = Dtype::I64;
   Scalar value;
   if (param) {
@@ -114,17 +124,22 @@ LoadedHand::Argument LoadedHand::argument_of(const Expr& expr, const HandParamet
   return result;
 }
 
-LoadedHand::Launch LoadedHand::prepare(const HandLaunch& launch, const CompiledHand& compiled, const Arguments& arguments) {
+LoadedHand::Launch LoadedHand::prepare(const HandLaunch& launch, const CompiledHand& compiled,
+                                       const Arguments& arguments) {
   Launch result;
   const auto entry = compiled.cubin.entries.find(launch.kernel);
   result.function = module_.function(entry == compiled.cubin.entries.end() ? launch.kernel : entry->second);
-  const auto shape = [&](const std::vector<Expr>& extents, std::string_view what, const std::array<std::int64_t, 3>& most) {
+  const auto shape = [&](const std::vector<Expr>& extents, std::string_view what,
+                         const std::array<std::int64_t, 3>& most) {
     std::array<unsigned, 3> values = {1, 1, 1};
-    if (extents.size() > 3) throw UserError(launch.span, fmt::format("the {} of `{}` has {} extents, at most three are possible", what, launch.kernel, extents.size()));
+    if (extents.size() > 3)
+      throw UserError(launch.span, fmt::format("the {} of `{}` has {} extents, at most three are possible", what,
+                                               launch.kernel, extents.size()));
     for (std::size_t axis = 0; axis < extents.size(); ++axis) {
       const std::int64_t extent = evaluate(extents[axis], names_);
       if (extent > most[axis] || extent < 0) {
-        throw UserError(launch.span, fmt::format("the {} of `{}` is {} in {}, and a GPU takes 1 to {} there", what, launch.kernel, extent, "xyz"[axis], most[axis]));
+        throw UserError(launch.span, fmt::format("the {} of `{}` is {} in {}, and a GPU takes 1 to {} there", what,
+                                                 launch.kernel, extent, "xyz"[axis], most[axis]));
       }
       result.is_empty = result.is_empty || extent == 0;
       values[axis] = static_cast<unsigned>(extent);
@@ -136,13 +151,17 @@ LoadedHand::Launch LoadedHand::prepare(const HandLaunch& launch, const CompiledH
   if (launch.shared_bytes) {
     const std::int64_t bytes = evaluate(launch.shared_bytes, names_);
     if (bytes < 0 || bytes > use_gpu().shared_bytes) {
-      throw UserError(launch.span, fmt::format("`{}` is launched with {} bytes of shared memory, and a block of this GPU has at most {}", launch.kernel, bytes, use_gpu().shared_bytes));
+      throw UserError(
+          launch.span,
+          fmt::format("`{}` is launched with {} bytes of shared memory, and a block of this GPU has at most {}",
+                      launch.kernel, bytes, use_gpu().shared_bytes));
     }
     result.shared_bytes = static_cast<unsigned>(bytes);
     if (bytes > most_static_shared_bytes) result.function.allow_shared(static_cast<int>(bytes));
   }
   const std::string plain = launch.kernel.substr(0, launch.kernel.find('<'));
-  const auto kernel = std::find_if(compiled.source.kernels.begin(), compiled.source.kernels.end(), [&](const HandKernel& each) { return each.name == plain; });
+  const auto kernel = std::find_if(compiled.source.kernels.begin(), compiled.source.kernels.end(),
+                                   [&](const HandKernel& each) { return each.name == plain; });
   for (std::size_t index = 0; index < launch.arguments.size(); ++index) {
     result.arguments.push_back(argument_of(launch.arguments[index], kernel->parameters.at(index), arguments));
   }
@@ -179,7 +198,8 @@ void LoadedHand::run(const DeviceTensors& tensors, const Stream& stream) const {
 std::vector<std::string> LoadedHand::overwritten() const {
   std::vector<std::string> faults;
   for (const auto& [name, memory] : temporaries_)
-    if (memory.first_overwritten() >= 0) faults.push_back(fmt::format("the temporary `{}` ({} bytes) was written behind its end", name, memory.bytes()));
+    if (memory.first_overwritten() >= 0)
+      faults.push_back(fmt::format("the temporary `{}` ({} bytes) was written behind its end", name, memory.bytes()));
   return faults;
 }
 

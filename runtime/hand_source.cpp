@@ -13,8 +13,18 @@ namespace tilewright {
 namespace {
 
 constexpr auto device_headers = std::to_array<std::string_view>({
-    "cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "mma.h", "cooperative_groups.h", "cooperative_groups/reduce.h",
-    "cooperative_groups/scan.h", "cooperative_groups/memcpy_async.h", "cuda_pipeline.h", "cuda/barrier", "cuda/pipeline", "cuda/atomic",
+    "cuda_fp16.h",
+    "cuda_bf16.h",
+    "cuda_fp8.h",
+    "mma.h",
+    "cooperative_groups.h",
+    "cooperative_groups/reduce.h",
+    "cooperative_groups/scan.h",
+    "cooperative_groups/memcpy_async.h",
+    "cuda_pipeline.h",
+    "cuda/barrier",
+    "cuda/pipeline",
+    "cuda/atomic",
 });
 
 // What the left-out standard headers would have defined, for the names that kernels use.
@@ -23,17 +33,25 @@ struct HeaderMacros {
   std::string_view text;
 };
 constexpr auto header_macros = std::to_array<HeaderMacros>({
-    {"float.h", "#define FLT_MAX 3.402823466e+38f\n#define FLT_MIN 1.175494351e-38f\n#define FLT_EPSILON 1.192092896e-07f\n#define DBL_MAX 1.7976931348623158e+308\n"},
+    {"float.h",
+     "#define FLT_MAX 3.402823466e+38f\n#define FLT_MIN 1.175494351e-38f\n#define FLT_EPSILON "
+     "1.192092896e-07f\n#define DBL_MAX 1.7976931348623158e+308\n"},
     {"limits.h", "#define INT_MAX 2147483647\n#define INT_MIN (-2147483647 - 1)\n#define UINT_MAX 4294967295u\n"},
-    {"math.h", "#define INFINITY __int_as_float(0x7f800000)\n#define NAN __int_as_float(0x7fffffff)\n#define M_PI 3.14159265358979323846\n"},
-    {"stdint.h", "typedef signed char int8_t;\ntypedef unsigned char uint8_t;\ntypedef short int16_t;\ntypedef unsigned short uint16_t;\n"
-                 "typedef int int32_t;\ntypedef unsigned int uint32_t;\ntypedef long long int64_t;\ntypedef unsigned long long uint64_t;\n"},
+    {"math.h",
+     "#define INFINITY __int_as_float(0x7f800000)\n#define NAN __int_as_float(0x7fffffff)\n#define M_PI "
+     "3.14159265358979323846\n"},
+    {"stdint.h",
+     "typedef signed char int8_t;\ntypedef unsigned char uint8_t;\ntypedef short int16_t;\ntypedef unsigned short "
+     "uint16_t;\n"
+     "typedef int int32_t;\ntypedef unsigned int uint32_t;\ntypedef long long int64_t;\ntypedef unsigned long long "
+     "uint64_t;\n"},
     {"assert.h", "#ifndef assert\n#define assert(condition) ((void)0)\n#endif\n"},
 });
 
 // "cmath" and "math.h" are one.
 std::string plain_header(const std::string& header) {
-  if (header.size() > 1 && header[0] == 'c' && header.find('.') == std::string::npos && header != "cuda/barrier") return header.substr(1) + ".h";
+  if (header.size() > 1 && header[0] == 'c' && header.find('.') == std::string::npos && header != "cuda/barrier")
+    return header.substr(1) + ".h";
   return header;
 }
 
@@ -42,33 +60,39 @@ bool is_device_header(const std::string& header) {
 }
 
 bool has_word(const HandPiece& piece, std::string_view word) {
-  return std::any_of(piece.tokens.begin(), piece.tokens.end(), [&](const HandToken& token) { return token.text == word; });
+  return std::any_of(piece.tokens.begin(), piece.tokens.end(),
+                     [&](const HandToken& token) { return token.text == word; });
 }
 
 bool belongs_to_device(const HandPiece& piece) {
-  return has_word(piece, "__global__") || has_word(piece, "__device__") || has_word(piece, "__constant__") || has_word(piece, "__managed__");
+  return has_word(piece, "__global__") || has_word(piece, "__device__") || has_word(piece, "__constant__") ||
+         has_word(piece, "__managed__");
 }
 
 // Names of the host's world: a type or constant made of them cannot be used in a kernel.
 bool speaks_of_host(const HandPiece& piece) {
   return std::any_of(piece.tokens.begin(), piece.tokens.end(), [](const HandToken& token) {
     const std::string& text = token.text;
-    return text == "std" || text == "FILE" || (text.starts_with("cuda") && text.size() > 4 && text[4] >= 'A' && text[4] <= 'Z') || text.starts_with("cublas");
+    return text == "std" || text == "FILE" ||
+           (text.starts_with("cuda") && text.size() > 4 && text[4] >= 'A' && text[4] <= 'Z') ||
+           text.starts_with("cublas");
   });
 }
 
 // Declarations that a kernel may need although nothing marks them: types, constants, constexpr functions.
 bool may_stay(const HandPiece& piece) {
   if (speaks_of_host(piece)) return false;
-  for (const std::string_view word : {"struct", "class", "union", "enum", "typedef", "constexpr", "static_assert", "concept"})
+  for (const std::string_view word :
+       {"struct", "class", "union", "enum", "typedef", "constexpr", "static_assert", "concept"})
     if (has_word(piece, word)) return piece.kind != HandPiece::Kind::Function || word == "constexpr";
   if (has_word(piece, "using")) return !has_word(piece, "namespace");
   return piece.kind == HandPiece::Kind::Declaration && has_word(piece, "const") && !has_word(piece, "(");
 }
 
 bool is_bound_word(const std::string& word) {
-  return word.starts_with("__launch_bounds__") || word == "__cluster_dims__" || word == "__maxnreg__" || word == "__align__" || word == "__attribute__" ||
-         word == "__block_size__" || word == "alignas" || word == "__declspec";
+  return word.starts_with("__launch_bounds__") || word == "__cluster_dims__" || word == "__maxnreg__" ||
+         word == "__align__" || word == "__attribute__" || word == "__block_size__" || word == "alignas" ||
+         word == "__declspec";
 }
 
 Dtype scalar_dtype(const std::vector<std::string>& words, bool& is_known) {
@@ -96,7 +120,8 @@ Dtype scalar_dtype(const std::vector<std::string>& words, bool& is_known) {
 HandParameter parameter_of(const std::vector<std::string>& words) {
   HandParameter parameter;
   parameter.text = fmt::format("{}", fmt::join(words, " "));
-  parameter.is_pointer = std::any_of(words.begin(), words.end(), [](const std::string& word) { return word == "*" || word == "["; });
+  parameter.is_pointer =
+      std::any_of(words.begin(), words.end(), [](const std::string& word) { return word == "*" || word == "["; });
   parameter.dtype = scalar_dtype(words, parameter.is_known_type);
   return parameter;
 }
@@ -112,7 +137,8 @@ HandKernel kernel_of(const HandPiece& piece) {
   // Skip what follows `template`, then take the first `(` behind a name that is no attribute's.
   std::size_t start = 0;
   while (start < tokens.size() && tokens[start].text != "__global__") {
-    if (start + 1 < tokens.size() && tokens[start].text == "extern" && tokens[start + 1].text == "\"C\"") kernel.is_extern_c = true;
+    if (start + 1 < tokens.size() && tokens[start].text == "extern" && tokens[start + 1].text == "\"C\"")
+      kernel.is_extern_c = true;
     ++start;
   }
   for (std::size_t at = start + 1; at < tokens.size(); ++at) {
@@ -127,7 +153,8 @@ HandKernel kernel_of(const HandPiece& piece) {
   for (std::size_t at = open + 1; at < tokens.size(); ++at) {
     const std::string& text = tokens[at].text;
     if (depth == 0 && (text == "," || text == ")")) {
-      if (!words.empty() && !(words.size() == 1 && words[0] == "void")) kernel.parameters.push_back(parameter_of(words));
+      if (!words.empty() && !(words.size() == 1 && words[0] == "void"))
+        kernel.parameters.push_back(parameter_of(words));
       words.clear();
       if (text == ")") break;
       continue;
@@ -143,11 +170,15 @@ std::string name_of_piece(const HandPiece& piece) {
   for (std::size_t at = 1; at < piece.tokens.size(); ++at)
     if (piece.tokens[at].text == "(" && piece.tokens[at - 1].is_word) return piece.tokens[at - 1].text;
   for (std::size_t at = 1; at < piece.tokens.size(); ++at)
-    if ((piece.tokens[at].text == "=" || piece.tokens[at].text == ";" || piece.tokens[at].text == "[") && piece.tokens[at - 1].is_word) return piece.tokens[at - 1].text;
+    if ((piece.tokens[at].text == "=" || piece.tokens[at].text == ";" || piece.tokens[at].text == "[") &&
+        piece.tokens[at - 1].is_word)
+      return piece.tokens[at - 1].text;
   return piece.tokens.empty() ? "" : piece.tokens[0].text;
 }
 
-std::string blank_lines(const std::string& text) { return std::string(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')), '\n'); }
+std::string blank_lines(const std::string& text) {
+  return std::string(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')), '\n');
+}
 
 // `#include <x>`: the header's name, empty for other directives.
 std::string included_header(const std::string& directive, bool& is_local) {
@@ -167,7 +198,9 @@ void read_comment(const std::string& comment, int line, std::vector<HandComment>
   if (begin == std::string::npos) return;
   std::string step = comment.substr(begin);
   while (!step.empty() && (step.back() == '\n' || step.back() == ' ' || step.back() == '\r')) step.pop_back();
-  const auto starts = [&](std::string_view word) { return step.starts_with(word) && step.size() > word.size() && step[word.size()] == ' '; };
+  const auto starts = [&](std::string_view word) {
+    return step.starts_with(word) && step.size() > word.size() && step[word.size()] == ' ';
+  };
   HandComment result{step, "", "", line};
   if (starts("launch")) {
     const std::size_t shape = step.find("<<<");
@@ -199,7 +232,9 @@ HandSource read_hand_source(const std::string& text, const std::string& file_nam
         body += piece.text;
         break;
       case HandPiece::Kind::Space:
-      case HandPiece::Kind::Scope: body += piece.text; break;
+      case HandPiece::Kind::Scope:
+        body += piece.text;
+        break;
       case HandPiece::Kind::Directive: {
         bool is_local = false;
         const std::string header = included_header(piece.text, is_local);
@@ -217,14 +252,17 @@ HandSource read_hand_source(const std::string& text, const std::string& file_nam
       case HandPiece::Kind::Declaration:
         if (has_word(piece, "__global__")) {
           const HandKernel kernel = kernel_of(piece);
-          const bool is_known = std::any_of(source.kernels.begin(), source.kernels.end(), [&](const HandKernel& each) { return each.name == kernel.name; });
+          const bool is_known = std::any_of(source.kernels.begin(), source.kernels.end(),
+                                            [&](const HandKernel& each) { return each.name == kernel.name; });
           if (!kernel.name.empty() && !is_known) source.kernels.push_back(kernel);
         }
         if (belongs_to_device(piece) || may_stay(piece)) {
           body += piece.text;
         } else {
           if (!piece.tokens.empty() && piece.tokens[0].text != ";") {
-            source.left_out.push_back(fmt::format("{} `{}`, line {}", piece.kind == HandPiece::Kind::Function ? "function" : "declaration", name_of_piece(piece), piece.line));
+            source.left_out.push_back(fmt::format("{} `{}`, line {}",
+                                                  piece.kind == HandPiece::Kind::Function ? "function" : "declaration",
+                                                  name_of_piece(piece), piece.line));
           }
           body += blank_lines(piece.text);
         }

@@ -12,12 +12,12 @@ namespace tilewright {
 struct HandParameter {
   std::string text;  // as written, `const float* a`
   bool is_pointer = false;
-  Dtype dtype = Dtype::I32;      // of a scalar
-  bool is_known_type = true;     // false for a template's own type: then the argument decides
+  Dtype dtype = Dtype::I32;   // of a scalar
+  bool is_known_type = true;  // false for a template's own type: then the argument decides
 };
 
 struct HandKernel {
-  std::string name;        // with its namespaces, `book::tiled`
+  std::string name;  // with its namespaces, `book::tiled`
   bool is_template = false;
   bool is_extern_c = false;
   std::vector<HandParameter> parameters;
@@ -34,7 +34,7 @@ struct HandComment {
 };
 
 struct HandSource {
-  std::string text;  // for NVRTC; the lines have the numbers of the file
+  std::string text;                   // for NVRTC; the lines have the numbers of the file
   std::vector<std::string> left_out;  // "function `main`, line 54", "#include <stdio.h>, line 6"
   std::vector<HandKernel> kernels;
   std::vector<HandComment> comments;

@@ -24,7 +24,8 @@ int thread_count(const HostOptions& options) {
 // A few pieces a thread, so that none waits long for the last one.
 constexpr std::int64_t pieces_per_thread = 8;
 
-void run_kernel(const HostKernel& kernel, const std::vector<void*>& tensors, const std::vector<std::int64_t>& dims, int threads, std::int64_t* error_word) {
+void run_kernel(const HostKernel& kernel, const std::vector<void*>& tensors, const std::vector<std::int64_t>& dims,
+                int threads, std::int64_t* error_word) {
   const std::int64_t iterations = kernel.iterations(dims);
   if (iterations <= 0) return;
   const std::int64_t used = std::min<std::int64_t>(threads, iterations);
@@ -49,7 +50,8 @@ void clear_tensor(HostTensor& tensor, const Expr& value) {
   const auto scalar = constant_scalar(value);
   if (!scalar) internal_error("run on cpu: a clear without a constant");
   const auto width = static_cast<std::size_t>(bytes_of(tensor.dtype));
-  for (std::size_t at = 0; at < tensor.data.size(); at += width) store_scalar(tensor.dtype, tensor.data.data() + at, *scalar);
+  for (std::size_t at = 0; at < tensor.data.size(); at += width)
+    store_scalar(tensor.dtype, tensor.data.data() + at, *scalar);
 }
 
 }  // namespace
@@ -57,8 +59,9 @@ void clear_tensor(HostTensor& tensor, const Expr& value) {
 HostPlan::HostPlan(const Plan& plan) : plan_(plan) {
   for (const Kernel* kernel : kernels_of(plan_)) {
     if (kernel->stage == Stage::Thread) {
-      throw UserError({}, fmt::format("kernel `{}` is at thread stage, and the cpu device runs the tile stage", kernel->name),
-                      "run it with --device cuda or --device sim");
+      throw UserError(
+          {}, fmt::format("kernel `{}` is at thread stage, and the cpu device runs the tile stage", kernel->name),
+          "run it with --device cuda or --device sim");
     }
     kernels_.push_back(compile_for_host(plan_, *kernel));
   }
@@ -70,7 +73,8 @@ RunReport HostPlan::run(Arguments& arguments, const HostOptions& options) const 
   std::vector<std::pair<std::string, std::int64_t>> names;
   std::vector<std::int64_t> dims;
   for (const Dim& dim : plan_.dims) {
-    const auto value = std::find_if(known.begin(), known.end(), [&](const auto& each) { return each.first == dim.name; });
+    const auto value =
+        std::find_if(known.begin(), known.end(), [&](const auto& each) { return each.first == dim.name; });
     // `resident(C)`: as many workers as there are threads.
     names.emplace_back(dim.name, value == known.end() ? threads : value->second);
     dims.push_back(names.back().second);
@@ -80,7 +84,8 @@ RunReport HostPlan::run(Arguments& arguments, const HostOptions& options) const 
   std::vector<void*> tensors;
   for (const Param& param : plan_.params) tensors.push_back(arguments.tensors.at(param.name).data.data());
   for (const Temp& temp : plan_.temps) {
-    HostTensor& tensor = temporaries.emplace(temp.name, make_tensor(temp.dtype, shape_of(temp.shape, names))).first->second;
+    HostTensor& tensor =
+        temporaries.emplace(temp.name, make_tensor(temp.dtype, shape_of(temp.shape, names))).first->second;
     poison(tensor);
     tensors.push_back(tensor.data.data());
   }
@@ -97,7 +102,8 @@ RunReport HostPlan::run(Arguments& arguments, const HostOptions& options) const 
   for (const Step& step : plan_.steps) {
     if (const auto* clear = std::get_if<Clear>(&step)) {
       const auto temporary = temporaries.find(clear->tensor);
-      clear_tensor(temporary == temporaries.end() ? arguments.tensors.at(clear->tensor) : temporary->second, clear->value);
+      clear_tensor(temporary == temporaries.end() ? arguments.tensors.at(clear->tensor) : temporary->second,
+                   clear->value);
     } else if (std::holds_alternative<Kernel>(step)) {
       run_kernel(*kernels_.at(kernel++), tensors, dims, threads, error_word.data());
     }
@@ -108,6 +114,8 @@ RunReport HostPlan::run(Arguments& arguments, const HostOptions& options) const 
   return report;
 }
 
-RunReport run_on_host(const Plan& plan, Arguments& arguments, const HostOptions& options) { return HostPlan(plan).run(arguments, options); }
+RunReport run_on_host(const Plan& plan, Arguments& arguments, const HostOptions& options) {
+  return HostPlan(plan).run(arguments, options);
+}
 
 }  // namespace tilewright

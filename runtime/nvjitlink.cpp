@@ -51,12 +51,27 @@ const NvJitLink& nvjitlink() {
 }
 
 std::string error_words(int code) {
-  static constexpr std::array<const char*, 19> words = {
-      "success", "an option is not known", "no -arch was given", "invalid input", "the PTX does not compile", "the NVVM IR does not compile",
-      "internal error", "thread pool failed", "the input is not recognised", "finalizer error", "no input", "options do not fit together",
-      "the input is of another type", "the architectures differ", "the library is too old for this input", "missing fatbin",
-      "the architecture is not known", "the architecture is not supported", "-lto is required"};
-  return code >= 0 && static_cast<std::size_t>(code) < words.size() ? words[static_cast<std::size_t>(code)] : fmt::format("error {}", code);
+  static constexpr std::array<const char*, 19> words = {"success",
+                                                        "an option is not known",
+                                                        "no -arch was given",
+                                                        "invalid input",
+                                                        "the PTX does not compile",
+                                                        "the NVVM IR does not compile",
+                                                        "internal error",
+                                                        "thread pool failed",
+                                                        "the input is not recognised",
+                                                        "finalizer error",
+                                                        "no input",
+                                                        "options do not fit together",
+                                                        "the input is of another type",
+                                                        "the architectures differ",
+                                                        "the library is too old for this input",
+                                                        "missing fatbin",
+                                                        "the architecture is not known",
+                                                        "the architecture is not supported",
+                                                        "-lto is required"};
+  return code >= 0 && static_cast<std::size_t>(code) < words.size() ? words[static_cast<std::size_t>(code)]
+                                                                    : fmt::format("error {}", code);
 }
 
 class Link {
@@ -80,7 +95,8 @@ class Link {
   }
   std::vector<char> cubin() const {
     std::size_t size = 0;
-    if (nvjitlink().cubin_size(handle_, &size) != 0) throw MachineError("nvJitLink: it gave no size for the machine code");
+    if (nvjitlink().cubin_size(handle_, &size) != 0)
+      throw MachineError("nvJitLink: it gave no size for the machine code");
     std::vector<char> bytes(size);
     if (nvjitlink().cubin(handle_, bytes.data()) != 0) throw MachineError("nvJitLink: it gave no machine code");
     return bytes;
@@ -123,8 +139,9 @@ Cubin assemble_ptx(const std::string& ptx, const NvJitLinkOptions& options) {
   Link link(arguments);
   if (const int code = link.assemble(ptx); code != 0) {
     const std::string saved = save_source(ptx, ".ptx");
-    throw MachineError(fmt::format("nvJitLink: {} ({}) for {}\n{}{}\nthe PTX was saved as {}\nto repeat: ptxas -arch={} {}", error_words(code),
-                                   code, options.arch, link.error_log(), link.info_log(), saved, options.arch, saved));
+    throw MachineError(fmt::format(
+        "nvJitLink: {} ({}) for {}\n{}{}\nthe PTX was saved as {}\nto repeat: ptxas -arch={} {}", error_words(code),
+        code, options.arch, link.error_log(), link.info_log(), saved, options.arch, saved));
   }
   return Cubin{link.cubin(), link.info_log(), {}};
 }

@@ -59,7 +59,8 @@ const Nvrtc& nvrtc() {
 class CompiledProgram {
  public:
   CompiledProgram(const std::string& text, const NvrtcOptions& options) {
-    nvrtc().check(nvrtc().create(&program_, text.c_str(), options.file_name.c_str(), 0, nullptr, nullptr), "nvrtcCreateProgram");
+    nvrtc().check(nvrtc().create(&program_, text.c_str(), options.file_name.c_str(), 0, nullptr, nullptr),
+                  "nvrtcCreateProgram");
     for (const std::string& name : options.name_expressions) {
       nvrtc().check(nvrtc().add_name(program_, name.c_str()), "nvrtcAddNameExpression");
     }
@@ -69,9 +70,9 @@ class CompiledProgram {
     const int code = nvrtc().compile(program_, static_cast<int>(pointers.size()), pointers.data());
     if (code == 0) return;
     const std::string saved = save_source(text, ".cu");
-    const std::string message = fmt::format(
-        "NVRTC: {} for {}\n{}\nthe source was saved as {}\nto repeat: nvcc -cubin {} {}", nvrtc().error_string(code), options.arch,
-        log(), saved, fmt::join(arguments, " "), saved);
+    const std::string message =
+        fmt::format("NVRTC: {} for {}\n{}\nthe source was saved as {}\nto repeat: nvcc -cubin {} {}",
+                    nvrtc().error_string(code), options.arch, log(), saved, fmt::join(arguments, " "), saved);
     nvrtc().destroy(&program_);
     throw MachineError(message);
   }
@@ -118,7 +119,9 @@ std::vector<std::string> nvrtc_arguments(const NvrtcOptions& options) {
   std::vector<std::string> arguments = {"--gpu-architecture=" + options.arch, "--std=c++17", "--ptxas-options=-v"};
   if (options.exact) {
     // 177: a `let` that nothing reads; the compiler drops it.
-    for (const char* flag : {"--diag-suppress=177", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false"}) arguments.emplace_back(flag);
+    for (const char* flag :
+         {"--diag-suppress=177", "--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false"})
+      arguments.emplace_back(flag);
   }
   if (options.line_info) arguments.emplace_back("-lineinfo");
   for (const std::string& folder : options.include_folders) arguments.push_back("--include-path=" + folder);
@@ -139,6 +142,8 @@ Cubin compile_cuda(const std::string& text, const NvrtcOptions& options) {
   return result;
 }
 
-std::string cuda_to_ptx(const std::string& text, const NvrtcOptions& options) { return CompiledProgram(text, options).ptx(); }
+std::string cuda_to_ptx(const std::string& text, const NvrtcOptions& options) {
+  return CompiledProgram(text, options).ptx();
+}
 
 }  // namespace tilewright

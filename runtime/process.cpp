@@ -66,7 +66,8 @@ ProcessResult run_process(const std::vector<std::string>& arguments) {
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, output.write_end, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, errors.write_end, STDERR_FILENO);
-  for (const int end : {output.read_end, output.write_end, errors.read_end, errors.write_end}) posix_spawn_file_actions_addclose(&actions, end);
+  for (const int end : {output.read_end, output.write_end, errors.read_end, errors.write_end})
+    posix_spawn_file_actions_addclose(&actions, end);
   pid_t child = 0;
   const int failed = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);

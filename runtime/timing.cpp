@@ -8,21 +8,24 @@ namespace tilewright {
 
 namespace {
 
-constexpr double warm_up_ms = 40;      // clocks rise under load
-constexpr double graph_below_ms = 0.1; // launches of that length are measured with their gaps otherwise
-constexpr int most_launches = 200;     // of one candidate in one round
+constexpr double warm_up_ms = 40;       // clocks rise under load
+constexpr double graph_below_ms = 0.1;  // launches of that length are measured with their gaps otherwise
+constexpr int most_launches = 200;      // of one candidate in one round
 constexpr int fewest_launches = 3;
 constexpr std::size_t most_sets = 64;
 
 // How the job is started: launch by launch, or as one recorded graph for each set.
 class Runner {
  public:
-  Runner(const Candidate& candidate, std::size_t sets, const Stream& stream) : candidate_(&candidate), sets_(sets), stream_(&stream) {}
+  Runner(const Candidate& candidate, std::size_t sets, const Stream& stream)
+      : candidate_(&candidate), sets_(sets), stream_(&stream) {}
 
   void start(std::size_t index) const {
     const std::size_t set = index % sets_;
-    if (graphs_.empty()) candidate_->run(set, *stream_);
-    else graphs_[set].launch(*stream_);
+    if (graphs_.empty())
+      candidate_->run(set, *stream_);
+    else
+      graphs_[set].launch(*stream_);
   }
   void record_graphs() {
     for (std::size_t set = 0; set < sets_; ++set) {
@@ -86,8 +89,8 @@ RotatedTensors::RotatedTensors(const Plan& plan, const Arguments& arguments, con
   while (sets_.size() < wanted && free_device_memory() / 4 > bytes) sets_.emplace_back(plan, arguments, stream);
 }
 
-std::vector<Timing> time_candidates(const std::vector<const Candidate*>& candidates, std::size_t sets, const Stream& stream,
-                                    const TimingOptions& options) {
+std::vector<Timing> time_candidates(const std::vector<const Candidate*>& candidates, std::size_t sets,
+                                    const Stream& stream, const TimingOptions& options) {
   std::vector<Timing> timings;
   std::vector<Runner> runners;
   std::vector<int> launches;

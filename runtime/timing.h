@@ -1,5 +1,5 @@
-// Timing on the GPU: several candidates for one job in one process, in interleaved rounds, on sets of tensors that rotate so
-// that repeats do not live in L2; medians of events.
+// Timing on the GPU: several candidates for one job in one process, in interleaved rounds, on sets of tensors that
+// rotate so that repeats do not live in L2; medians of events.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,8 @@ class Candidate {
   std::string name_;
 };
 
-// Copies of a call's tensors, so many that together they are several times the GPU's L2 (two at least, as memory allows).
+// Copies of a call's tensors, so many that together they are several times the GPU's L2 (two at least, as memory
+// allows).
 class RotatedTensors {
  public:
   RotatedTensors(const Plan& plan, const Arguments& arguments, const Stream& stream, bool once = false);
@@ -38,7 +39,8 @@ class RotatedTensors {
 // A compiled plan as a candidate.
 class PlanCandidate : public Candidate {
  public:
-  PlanCandidate(std::string name, const CompiledPlan& compiled, const Arguments& arguments, const RotatedTensors& tensors, const Stream& stream)
+  PlanCandidate(std::string name, const CompiledPlan& compiled, const Arguments& arguments,
+                const RotatedTensors& tensors, const Stream& stream)
       : Candidate(std::move(name)), loaded_(compiled, arguments, stream), tensors_(&tensors) {}
   void run(std::size_t set, const Stream& stream) const override { loaded_.run((*tensors_)[set], stream); }
   const LoadedPlan& loaded() const { return loaded_; }
@@ -59,13 +61,13 @@ struct Timing {
   double median_ms = 0;  // the median of the rounds' medians
   double lowest_ms = 0;  // of the rounds' medians: the spread between equal measurements
   double highest_ms = 0;
-  int launches = 0;      // timed
-  bool by_graph = false; // short jobs are replayed as a graph each, so that gaps between launches do not count
+  int launches = 0;       // timed
+  bool by_graph = false;  // short jobs are replayed as a graph each, so that gaps between launches do not count
 };
 
 // Warms up, then times every candidate in each round, in turn.
-std::vector<Timing> time_candidates(const std::vector<const Candidate*>& candidates, std::size_t sets, const Stream& stream,
-                                    const TimingOptions& options = {});
+std::vector<Timing> time_candidates(const std::vector<const Candidate*>& candidates, std::size_t sets,
+                                    const Stream& stream, const TimingOptions& options = {});
 
 // The middle value (of an even number, the mean of the two in the middle); 0 for none.
 double median_of(std::vector<double> values);

@@ -33,17 +33,43 @@ const std::vector<const char*> library_folders = {"lib", "lib64", "targets/x86_6
 const std::vector<Row>& table() {
   static const std::vector<Row> rows = {
       {Tool::Driver, "CUDA driver", "runs kernels on the GPU", {}, {"libcuda.so.1"}, {}, ""},
-      {Tool::Nvrtc, "NVRTC", "compiles CUDA C", library_folders, {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
-       {"libnvrtc-builtins.so"}, "nvidia-cuda-nvrtc"},
-      {Tool::NvJitLink, "nvJitLink", "assembles PTX", library_folders, {"libnvJitLink.so.13", "libnvJitLink.so.12", "libnvJitLink.so"},
-       {}, "nvidia-nvjitlink"},
-      {Tool::Libdevice, "libdevice", "math functions for the LLVM generator", {"nvvm/libdevice"}, {"libdevice.10.bc"}, {}, "nvidia-nvvm"},
+      {Tool::Nvrtc,
+       "NVRTC",
+       "compiles CUDA C",
+       library_folders,
+       {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
+       {"libnvrtc-builtins.so"},
+       "nvidia-cuda-nvrtc"},
+      {Tool::NvJitLink,
+       "nvJitLink",
+       "assembles PTX",
+       library_folders,
+       {"libnvJitLink.so.13", "libnvJitLink.so.12", "libnvJitLink.so"},
+       {},
+       "nvidia-nvjitlink"},
+      {Tool::Libdevice,
+       "libdevice",
+       "math functions for the LLVM generator",
+       {"nvvm/libdevice"},
+       {"libdevice.10.bc"},
+       {},
+       "nvidia-nvvm"},
       {Tool::Ptxas, "ptxas", "checks PTX in the tests", {"bin"}, {"ptxas"}, {}, "nvidia-cuda-nvcc"},
       {Tool::Nvdisasm, "nvdisasm", "prints SASS", {"bin"}, {"nvdisasm"}, {}, "nvidia-cuda-nvdisasm"},
-      {Tool::Headers, "CUDA headers", "for hand kernels that include them", {"include", "targets/x86_64-linux/include"}, {"cuda_fp16.h"}, {},
+      {Tool::Headers,
+       "CUDA headers",
+       "for hand kernels that include them",
+       {"include", "targets/x86_64-linux/include"},
+       {"cuda_fp16.h"},
+       {},
        "nvidia-cuda-runtime"},
-      {Tool::Cublas, "cuBLAS", "the peer of matmul in `compare`", library_folders, {"libcublas.so.13", "libcublas.so.12", "libcublas.so"},
-       {"libcublasLt.so"}, "nvidia-cublas"},
+      {Tool::Cublas,
+       "cuBLAS",
+       "the peer of matmul in `compare`",
+       library_folders,
+       {"libcublas.so.13", "libcublas.so.12", "libcublas.so"},
+       {"libcublasLt.so"},
+       "nvidia-cublas"},
   };
   return rows;
 }
@@ -174,8 +200,11 @@ std::optional<fs::path> find_tool(Tool tool) {
 
 std::string cure_of(Tool tool) {
   const Row& row = row_of(tool);
-  if (tool == Tool::Driver) return "install NVIDIA's driver; without a GPU use --device cpu or --device sim, or --arch to compile only";
-  return fmt::format("run scripts/setup, or install CUDA 12.8 or later, or `pip install {}` and point TILEWRIGHT_CUDA to its folder", row.package);
+  if (tool == Tool::Driver)
+    return "install NVIDIA's driver; without a GPU use --device cpu or --device sim, or --arch to compile only";
+  return fmt::format(
+      "run scripts/setup, or install CUDA 12.8 or later, or `pip install {}` and point TILEWRIGHT_CUDA to its folder",
+      row.package);
 }
 
 SharedLibrary::SharedLibrary(Tool tool) {
@@ -186,24 +215,31 @@ SharedLibrary::SharedLibrary(Tool tool) {
     for (const char* needed : row.needs)
       for (const auto& entry : fs::directory_iterator(found->parent_path(), ignored)) {
         const std::string file = entry.path().filename().string();
-        if (file.starts_with(needed) && file.find(".alt.") == std::string::npos) dlopen(entry.path().c_str(), RTLD_NOW | RTLD_GLOBAL);
+        if (file.starts_with(needed) && file.find(".alt.") == std::string::npos)
+          dlopen(entry.path().c_str(), RTLD_NOW | RTLD_GLOBAL);
       }
     handle_ = dlopen(found->c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle_) path_ = found->string();
-    else reason = dlerror();
+    if (handle_)
+      path_ = found->string();
+    else
+      reason = dlerror();
   }
   for (std::size_t file = 0; !handle_ && file < row.files.size(); ++file) {
     handle_ = dlopen(row.files[file], RTLD_NOW | RTLD_LOCAL);
     if (!handle_ && reason.empty()) reason = dlerror();
   }
-  if (!handle_) throw MachineError(fmt::format("{} ({}) was not found: {}\nhelp: {}", row.name, row.files[0], reason, cure_of(tool)));
+  if (!handle_)
+    throw MachineError(
+        fmt::format("{} ({}) was not found: {}\nhelp: {}", row.name, row.files[0], reason, cure_of(tool)));
 }
 
 bool SharedLibrary::has_symbol(const char* name) const { return dlsym(handle_, name) != nullptr; }
 
 void* SharedLibrary::symbol(const char* name) const {
   void* address = dlsym(handle_, name);
-  if (!address) throw MachineError(fmt::format("{} has no function `{}`: it is too old", path_.empty() ? "the library" : path_, name));
+  if (!address)
+    throw MachineError(
+        fmt::format("{} has no function `{}`: it is too old", path_.empty() ? "the library" : path_, name));
   return address;
 }
 

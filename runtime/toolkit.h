@@ -31,8 +31,8 @@ std::vector<ToolReport> report_tools();
 // How to get a missing tool, as error messages say it.
 std::string cure_of(Tool tool);
 
-// One of the libraries, opened on construction and never closed (drivers do not like to be unloaded). Throws MachineError
-// with what was looked for, where, and the command that gets it.
+// One of the libraries, opened on construction and never closed (drivers do not like to be unloaded). Throws
+// MachineError with what was looked for, where, and the command that gets it.
 class SharedLibrary {
  public:
   explicit SharedLibrary(Tool tool);

@@ -1,4 +1,5 @@
-// The GPU: plans at thread stage, hand kernels, guard zones, the error word, timing, cuBLAS. Skipped where there is none.
+// The GPU: plans at thread stage, hand kernels, guard zones, the error word, timing, cuBLAS. Skipped where there is
+// none.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -28,17 +29,20 @@ Plan read_plan_file(const std::string& name) {
 // Small integers, so that every sum is exact in any order.
 HostTensor small_integers(Dtype dtype, std::vector<std::int64_t> shape) {
   HostTensor tensor = make_tensor(dtype, std::move(shape));
-  for (std::int64_t element = 0; element < tensor.elements(); ++element) write_real(tensor, element, static_cast<double>((element * 7 + element / 13) % 7 - 3));
+  for (std::int64_t element = 0; element < tensor.elements(); ++element)
+    write_real(tensor, element, static_cast<double>((element * 7 + element / 13) % 7 - 3));
   return tensor;
 }
 
 Arguments matmul_arguments(const Plan& plan, std::int64_t m, std::int64_t n, std::int64_t k) {
-  return bind_arguments(plan, {{"A", small_integers(Dtype::F32, {m, k})}, {"B", small_integers(Dtype::F32, {k, n})}}, {{"M", m}, {"N", n}, {"K", k}});
+  return bind_arguments(plan, {{"A", small_integers(Dtype::F32, {m, k})}, {"B", small_integers(Dtype::F32, {k, n})}},
+                        {{"M", m}, {"N", n}, {"K", k}});
 }
 
 double expected(const Arguments& arguments, std::int64_t n, std::int64_t k, std::int64_t row, std::int64_t column) {
   double sum = 0;
-  for (std::int64_t p = 0; p < k; ++p) sum += read_real(arguments.tensors.at("A"), row * k + p) * read_real(arguments.tensors.at("B"), p * n + column);
+  for (std::int64_t p = 0; p < k; ++p)
+    sum += read_real(arguments.tensors.at("A"), row * k + p) * read_real(arguments.tensors.at("B"), p * n + column);
   return sum;
 }
 
@@ -96,7 +100,8 @@ TEST_SUITE("gpu") {
     const Plan plan = read_plan_file("tiled.ir");
     for (const Backend backend : {Backend::Nvrtc, Backend::Llvm}) {
       const CompiledPlan compiled = compile_plan(plan, options_for_gpu(backend));
-      for (const auto& [m, n, k] : {std::array{64, 48, 32}, {17, 31, 15}, {1, 1, 1}, {5, 3, 0}, {0, 4, 4}, {129, 65, 67}}) {
+      for (const auto& [m, n, k] :
+           {std::array{64, 48, 32}, {17, 31, 15}, {1, 1, 1}, {5, 3, 0}, {0, 4, 4}, {129, 65, 67}}) {
         CAPTURE(m);
         CAPTURE(n);
         CAPTURE(k);
@@ -116,7 +121,9 @@ TEST_SUITE("gpu") {
       const std::int64_t n = 4096;
       HostTensor a = make_tensor(Dtype::F32, {});
       write_real(a, 0, 2.0);
-      Arguments arguments = bind_arguments(plan, {{"a", a}, {"X", small_integers(Dtype::BF16, {n})}, {"Y", small_integers(Dtype::F16, {n})}}, {{"N", n}});
+      Arguments arguments = bind_arguments(
+          plan, {{"a", a}, {"X", small_integers(Dtype::BF16, {n})}, {"Y", small_integers(Dtype::F16, {n})}},
+          {{"N", n}});
       write_integer(arguments.tensors.at("S"), 0, 0);
       CHECK(run_on_cuda(compiled, arguments).faults.empty());
       int wrong = 0;
@@ -133,7 +140,8 @@ TEST_SUITE("gpu") {
     for (const Backend backend : {Backend::Nvrtc, Backend::Llvm}) {
       const CompiledPlan compiled = compile_plan(plan, options_for_gpu(backend));
       HostTensor index = make_tensor(Dtype::I32, {8});
-      Arguments arguments = bind_arguments(plan, {{"I", index}, {"X", small_integers(Dtype::F32, {4})}}, {{"N", 8}, {"R", 4}});
+      Arguments arguments =
+          bind_arguments(plan, {{"I", index}, {"X", small_integers(Dtype::F32, {4})}}, {{"N", 8}, {"R", 4}});
       CHECK(!run_on_cuda(compiled, arguments).error);
       write_integer(arguments.tensors.at("I"), 5, -7);
       const RunReport report = run_on_cuda(compiled, arguments);
@@ -197,7 +205,8 @@ TEST_SUITE("gpu") {
       int wrong = 0;
       for (std::int64_t row = 0; row < size; row += 37)
         for (std::int64_t column = 0; column < size; column += 29)
-          if (read_real(arguments.tensors.at("C"), row * size + column) != expected(arguments, size, size, row, column)) ++wrong;
+          if (read_real(arguments.tensors.at("C"), row * size + column) != expected(arguments, size, size, row, column))
+            ++wrong;
       CHECK(wrong == 0);
     }
     options.once = true;
@@ -229,13 +238,15 @@ TEST_SUITE("gpu") {
       stream.synchronise();
       std::vector<std::byte> content(width * 5 + 8);
       copy_to_host(content.data(), memory.pointer(), content.size());
-      for (std::size_t at = 0; at < content.size(); ++at) CHECK(static_cast<int>(content[at]) == (at < width * 5 ? static_cast<int>(at % width) + 1 : 0));
+      for (std::size_t at = 0; at < content.size(); ++at)
+        CHECK(static_cast<int>(content[at]) == (at < width * 5 ? static_cast<int>(at % width) + 1 : 0));
     }
   }
 
   TEST_CASE("gpu: failures of the driver are told in words") {
     use_gpu();
-    CHECK_THROWS_WITH_AS(Module({'n', 'o', 'n', 'e', '\0'}), doctest::Contains("cuModuleLoadData failed"), MachineError);
+    CHECK_THROWS_WITH_AS(Module({'n', 'o', 'n', 'e', '\0'}), doctest::Contains("cuModuleLoadData failed"),
+                         MachineError);
     CHECK_THROWS_WITH_AS(DeviceMemory(std::size_t{1} << 60), doctest::Contains("cuMemAlloc"), MachineError);
   }
 }

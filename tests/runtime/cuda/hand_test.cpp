@@ -24,7 +24,8 @@ std::string read(const std::filesystem::path& path) {
 }
 
 bool names(const std::vector<std::string>& left_out, const std::string& what) {
-  return std::any_of(left_out.begin(), left_out.end(), [&](const std::string& line) { return line.find(what) != std::string::npos; });
+  return std::any_of(left_out.begin(), left_out.end(),
+                     [&](const std::string& line) { return line.find(what) != std::string::npos; });
 }
 
 HandProgram program_of(const std::string& text, HandLaunch launch) {
@@ -85,11 +86,13 @@ TEST_SUITE("runtime") {
 
   TEST_CASE("hand source: host code is left out and named, device code stays on its line") {
     const HandSource source = read_hand_source(mixed, "mixed.cu");
-    for (const char* gone : {"#include <stdio.h>", "function `main`", "function `check`", "`host_sum`", "`count`", "`host_data`"}) {
+    for (const char* gone :
+         {"#include <stdio.h>", "function `main`", "function `check`", "`host_sum`", "`count`", "`host_data`"}) {
       CAPTURE(gone);
       CHECK(names(source.left_out, gone));
     }
-    for (const char* kept : {"#define WIDTH 16", "typedef float real;", "const int radius", "struct Pair", "F_c[2 * 3 + 1]", "twice(T x)", "#define FLT_MAX"}) {
+    for (const char* kept : {"#define WIDTH 16", "typedef float real;", "const int radius", "struct Pair",
+                             "F_c[2 * 3 + 1]", "twice(T x)", "#define FLT_MAX"}) {
       CAPTURE(kept);
       CHECK(source.text.find(kept) != std::string::npos);
     }
@@ -108,7 +111,8 @@ TEST_SUITE("runtime") {
     CHECK(source.comments[0].step == "launch book::scale<<<ceildiv(N, 256), 256>>>(X, Y, N, 2.0)");
     CHECK(source.comments[1].step == "zero Y");
     const std::string begin = source.text.substr(source.text.find("#line 1"));
-    CHECK(std::count(begin.begin(), begin.end(), '\n') == std::count(std::begin(std::string_view(mixed)), std::end(std::string_view(mixed)), '\n') + 1);
+    CHECK(std::count(begin.begin(), begin.end(), '\n') ==
+          std::count(std::begin(std::string_view(mixed)), std::end(std::string_view(mixed)), '\n') + 1);
   }
 
   TEST_CASE("hand source: templates, constants and instances go through NVRTC") {
@@ -128,15 +132,19 @@ TEST_SUITE("runtime") {
 
   TEST_CASE("hand source: a launch that does not fit is the user's fault") {
     if (!find_tool(Tool::Nvrtc)) TILEWRIGHT_SKIP("NVRTC was not found");
-    const std::string text = "__global__ void k(float* x, int n) {}\ntemplate <int T> __global__ void t(float* x) {}\nint main() {}\n";
+    const std::string text =
+        "__global__ void k(float* x, int n) {}\ntemplate <int T> __global__ void t(float* x) {}\nint main() {}\n";
     HandLaunch launch;
     launch.kernel = "other";
-    CHECK_THROWS_WITH_AS(compile_hand(program_of(text, launch), "sm_90a"), doctest::Contains("no kernel `other`"), UserError);
+    CHECK_THROWS_WITH_AS(compile_hand(program_of(text, launch), "sm_90a"), doctest::Contains("no kernel `other`"),
+                         UserError);
     launch.kernel = "k";
     launch.arguments = {var("X")};
-    CHECK_THROWS_WITH_AS(compile_hand(program_of(text, launch), "sm_90a"), doctest::Contains("has 2 parameters"), UserError);
+    CHECK_THROWS_WITH_AS(compile_hand(program_of(text, launch), "sm_90a"), doctest::Contains("has 2 parameters"),
+                         UserError);
     launch.kernel = "t";
-    CHECK_THROWS_WITH_AS(compile_hand(program_of(text, launch), "sm_90a"), doctest::Contains("is a template"), UserError);
+    CHECK_THROWS_WITH_AS(compile_hand(program_of(text, launch), "sm_90a"), doctest::Contains("is a template"),
+                         UserError);
   }
 
   TEST_CASE("hand source: every example's file goes through NVRTC") {

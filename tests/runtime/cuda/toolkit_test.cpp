@@ -46,8 +46,10 @@ class ScopedVariable {
     setenv(name, value.c_str(), 1);
   }
   ~ScopedVariable() {
-    if (old_) setenv(name_, old_->c_str(), 1);
-    else unsetenv(name_);
+    if (old_)
+      setenv(name_, old_->c_str(), 1);
+    else
+      unsetenv(name_);
   }
 
  private:
@@ -91,7 +93,8 @@ TEST_SUITE("runtime") {
     if (!find_tool(Tool::Nvrtc)) TILEWRIGHT_SKIP("NVRTC was not found");
     NvrtcOptions lines;
     lines.line_info = true;
-    CHECK(instruction_bytes(compile_cuda(small_kernel, lines), "k") == instruction_bytes(compile_cuda(small_kernel, NvrtcOptions{}), "k"));
+    CHECK(instruction_bytes(compile_cuda(small_kernel, lines), "k") ==
+          instruction_bytes(compile_cuda(small_kernel, NvrtcOptions{}), "k"));
   }
 
   TEST_CASE("nvJitLink: machine code, resources, log on failure") {
@@ -118,7 +121,8 @@ TEST_SUITE("runtime") {
   }
 
   TEST_CASE("the disk cache gives back what was put in, and only for the same key") {
-    const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("tilewright-cache-" + std::to_string(getpid()));
+    const std::filesystem::path folder =
+        std::filesystem::temp_directory_path() / ("tilewright-cache-" + std::to_string(getpid()));
     const ScopedVariable variable("TILEWRIGHT_CACHE", folder.string());
     const std::string key = cache_key({"text", "sm_90a"});
     CHECK(key != cache_key({"tex", "tsm_90a"}));
