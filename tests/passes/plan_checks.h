@@ -83,8 +83,9 @@ inline void check_same_results(const Plan& before, const Plan& after, const std:
     auto expected = results_of(before, sizes, Device::Interpreter, LoopOrder::Forwards);
     for (LoopOrder order : {LoopOrder::Forwards, LoopOrder::Backwards, LoopOrder::Shuffled}) {
       if (device == Device::Simulator && order != LoopOrder::Forwards) continue;
-      for (const auto& [name, tensor] : results_of(after, sizes, device, order)) {
-        bool same = tensor.data == expected.at(name).data;
+      for (const auto& result : results_of(after, sizes, device, order)) {
+        const std::string& name = result.first;  // clang captures no structured binding
+        bool same = result.second.data == expected.at(name).data;
         CHECK_MESSAGE(same, name, " differs");
       }
     }

@@ -100,8 +100,9 @@ TEST_SUITE("gpu") {
     const Plan plan = read_plan_file("tiled.ir");
     for (const Backend backend : {Backend::Nvrtc, Backend::Llvm}) {
       const CompiledPlan compiled = compile_plan(plan, options_for_gpu(backend));
-      for (const auto& [m, n, k] :
+      for (const std::array<int, 3>& sizes :
            {std::array{64, 48, 32}, {17, 31, 15}, {1, 1, 1}, {5, 3, 0}, {0, 4, 4}, {129, 65, 67}}) {
+        const int m = sizes[0], n = sizes[1], k = sizes[2];
         CAPTURE(m);
         CAPTURE(n);
         CAPTURE(k);
@@ -228,7 +229,7 @@ TEST_SUITE("gpu") {
   TEST_CASE("gpu: a fill writes every element and no more, at every width") {
     use_gpu();
     const Stream stream;
-    for (const std::size_t width : {1, 2, 4, 8}) {
+    for (const std::size_t width : {1U, 2U, 4U, 8U}) {
       CAPTURE(width);
       const DeviceMemory memory(width * 5 + 8);
       fill_device(memory.pointer(), {std::byte{0}}, width * 5 + 8, stream);
