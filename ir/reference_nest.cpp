@@ -24,19 +24,24 @@ void add_new_axes(const Access& access, const NestNames& names, std::vector<Axis
   for (std::size_t n = 0; n < access.index.size(); ++n) {
     const Var* name = as<Var>(access.index[n]);
     if (!name || names.is_variable(name->name)) continue;
-    const bool is_known = std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) { return axis.name == name->name; });
+    const bool is_known =
+        std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) { return axis.name == name->name; });
     if (!is_known) axes.push_back(Axis{name->name, integer(0), storage.shape.at(n), {}, access.span});
   }
 }
 
-Stmt loop(LoopKind kind, std::vector<Axis> axes, Block body) { return make_stmt(Loop{kind, std::move(axes), std::nullopt, std::move(body)}); }
+Stmt loop(LoopKind kind, std::vector<Axis> axes, Block body) {
+  return make_stmt(Loop{kind, std::move(axes), std::nullopt, std::move(body)});
+}
 
 Block loop_or_body(LoopKind kind, std::vector<Axis> axes, Block body) {
   if (axes.empty()) return body;
   return {loop(kind, std::move(axes), std::move(body))};
 }
 
-Stmt assign(const Access& target, Expr value, std::vector<Expr> where = {}) { return make_stmt(Store{target, std::move(value), std::move(where), std::nullopt}); }
+Stmt assign(const Access& target, Expr value, std::vector<Expr> where = {}) {
+  return make_stmt(Store{target, std::move(value), std::move(where), std::nullopt});
+}
 
 }  // namespace
 
@@ -59,7 +64,11 @@ Block reference_nest(const Fill& fill, const NestNames& names) {
   std::vector<Axis> axes;
   Access target{fill.buffer, {}, {}, {}};
   for (std::size_t n = 0; n < storage.shape.size(); ++n) {
-    axes.push_back(Axis{fmt::format("{} axis {}", fill.buffer, n), integer(0), storage.shape[n], {}, {}});  // no name of a program has blanks
+    axes.push_back(Axis{fmt::format("{} axis {}", fill.buffer, n),
+                        integer(0),
+                        storage.shape[n],
+                        {},
+                        {}});  // no name of a program has blanks
     target.index.push_back(var(axes.back().name));
   }
   return loop_or_body(LoopKind::Each, std::move(axes), {assign(target, fill.value)});
@@ -73,7 +82,9 @@ Block reference_nest(const Mma& mma, const NestNames& names) {
   add_new_axes(mma.a, names, all);
   add_new_axes(mma.b, names, all);
   std::vector<Axis> summed(all.begin() + static_cast<std::ptrdiff_t>(outer.size()), all.end());
-  const auto operand = [&](const Access& access) { return cast(dtype, load(access, storage_of(access.buffer, names).dtype)); };
+  const auto operand = [&](const Access& access) {
+    return cast(dtype, load(access, storage_of(access.buffer, names).dtype));
+  };
   Block body = {assign(mma.target, call("fma", {operand(mma.a), operand(mma.b), load(mma.target, dtype)}, dtype))};
   // The last axis of the target goes innermost: the order of each element's sum is the same.
   std::vector<Axis> inner;
@@ -96,7 +107,9 @@ Block reference_nest(const Fold& fold, const NestNames& names) {
     // Of the axes that the target has, and those that are folded.
     std::vector<Axis> kept;
     for (const Axis& axis : axes)
-      if (std::any_of(fold.target.index.begin(), fold.target.index.end(), [&](const Expr& index) { return uses_var(index, axis.name); })) kept.push_back(axis);
+      if (std::any_of(fold.target.index.begin(), fold.target.index.end(),
+                      [&](const Expr& index) { return uses_var(index, axis.name); }))
+        kept.push_back(axis);
     Block start = loop_or_body(LoopKind::Each, kept, {assign(fold.target, identity)});
     const Stmt step = assign(fold.target, combine(fold.op, load(fold.target, source.dtype), element));
     Block steps = loop_or_body(LoopKind::Serial, axes, {step});
@@ -109,7 +122,8 @@ Block reference_nest(const Fold& fold, const NestNames& names) {
   Block result;
   result.push_back(make_stmt(Buffer{Space::Register, running.buffer, source.dtype, {}, std::nullopt, std::nullopt}));
   result.push_back(assign(running, identity));
-  const Block steps = {assign(running, combine(fold.op, load(running, source.dtype), element)), assign(target, load(running, source.dtype))};
+  const Block steps = {assign(running, combine(fold.op, load(running, source.dtype), element)),
+                       assign(target, load(running, source.dtype))};
   Block walk_all = loop_or_body(LoopKind::Serial, axes, steps);
   result.insert(result.end(), walk_all.begin(), walk_all.end());
   if (!fold.total.empty()) result.push_back(assign(Access{fold.total, {}, {}, {}}, load(running, source.dtype)));

@@ -16,8 +16,8 @@ struct NestNames {
   std::function<bool(const std::string&)> is_variable;                   // a loop, a `let`, a dim, a pipe's slot
 };
 
-// Loops over the operation's own axes: `each` where no element meets another, `serial` where they are combined in order.
-// Sums of `mma` go over k in order, `reduce` and `scan` start from the identity.
+// Loops over the operation's own axes: `each` where no element meets another, `serial` where they are combined in
+// order. Sums of `mma` go over k in order, `reduce` and `scan` start from the identity.
 Block reference_nest(const Copy& copy, const NestNames& names);
 Block reference_nest(const Fill& fill, const NestNames& names);
 Block reference_nest(const Mma& mma, const NestNames& names);

@@ -10,7 +10,9 @@ namespace tilewright {
 
 using llvm::Value;
 
-unsigned Arithmetic::bits(Dtype dtype) const { return dtype == Dtype::Index ? index_bits_ : static_cast<unsigned>(info(dtype).bits); }
+unsigned Arithmetic::bits(Dtype dtype) const {
+  return dtype == Dtype::Index ? index_bits_ : static_cast<unsigned>(info(dtype).bits);
+}
 
 llvm::Type* Arithmetic::type(Dtype dtype) const {
   if (dtype == Dtype::F64) return b_.getDoubleTy();
@@ -22,14 +24,16 @@ llvm::Type* Arithmetic::type(Dtype dtype) const {
 llvm::Type* Arithmetic::memory_type(Dtype dtype) const { return dtype == Dtype::Bool ? b_.getInt8Ty() : type(dtype); }
 
 Value* Arithmetic::constant(std::int64_t value, Dtype dtype) const {
-  if (dtype == Dtype::F64 || dtype == Dtype::F32) return llvm::ConstantFP::get(type(dtype), std::bit_cast<double>(value));
+  if (dtype == Dtype::F64 || dtype == Dtype::F32)
+    return llvm::ConstantFP::get(type(dtype), std::bit_cast<double>(value));
   if (is_narrow_float(dtype)) {
     std::uint16_t memory = 0;
     store_scalar(dtype, &memory, real_scalar(round_to(dtype, std::bit_cast<double>(value))));
     return llvm::ConstantInt::get(type(dtype), memory);
   }
   if (dtype == Dtype::Bool) return b_.getInt1(value != 0);
-  return llvm::ConstantInt::get(b_.getContext(), llvm::APInt(bits(dtype), static_cast<std::uint64_t>(value), false, true));
+  return llvm::ConstantInt::get(b_.getContext(),
+                                llvm::APInt(bits(dtype), static_cast<std::uint64_t>(value), false, true));
 }
 
 Value* Arithmetic::index(std::int64_t value) const { return constant(value, Dtype::Index); }
@@ -45,11 +49,13 @@ Value* Arithmetic::narrow(Dtype dtype, Value* value) const {
 Value* Arithmetic::unary(UnaryOp op, Dtype dtype, Value* a) const {
   switch (op) {
     case UnaryOp::Neg:
-      if (is_narrow_float(dtype)) return b_.CreateXor(a, llvm::ConstantInt::get(type(dtype), 1ULL << (info(dtype).bits - 1)));
+      if (is_narrow_float(dtype))
+        return b_.CreateXor(a, llvm::ConstantInt::get(type(dtype), 1ULL << (info(dtype).bits - 1)));
       if (is_float(dtype)) return b_.CreateFNeg(a);
       return b_.CreateNeg(a, "", dtype == Dtype::Index);
     case UnaryOp::Not:
-    case UnaryOp::BitNot: return b_.CreateNot(a);
+    case UnaryOp::BitNot:
+      return b_.CreateNot(a);
   }
   internal_error("llvm: an unknown unary operator");
 }
@@ -62,20 +68,39 @@ Value* Arithmetic::float_binary(BinaryOp op, Dtype dtype, Value* a, Value* b) co
   Value* x = widen(dtype, a);
   Value* y = widen(dtype, b);
   switch (op) {
-    case BinaryOp::Add: return narrow(dtype, b_.CreateFAdd(x, y));
-    case BinaryOp::Sub: return narrow(dtype, b_.CreateFSub(x, y));
-    case BinaryOp::Mul: return narrow(dtype, b_.CreateFMul(x, y));
-    case BinaryOp::Div: return narrow(dtype, b_.CreateFDiv(x, y));
-    case BinaryOp::Min: return narrow(dtype, b_.CreateMinimum(x, y));
-    case BinaryOp::Max: return narrow(dtype, b_.CreateMaximum(x, y));
-    case BinaryOp::Eq: return b_.CreateFCmpOEQ(x, y);
-    case BinaryOp::Ne: return b_.CreateFCmpUNE(x, y);
-    case BinaryOp::Lt: return b_.CreateFCmpOLT(x, y);
-    case BinaryOp::Le: return b_.CreateFCmpOLE(x, y);
-    case BinaryOp::Gt: return b_.CreateFCmpOGT(x, y);
-    case BinaryOp::Ge: return b_.CreateFCmpOGE(x, y);
-    case BinaryOp::Mod: case BinaryOp::And: case BinaryOp::Or: case BinaryOp::BitAnd: case BinaryOp::BitOr:
-    case BinaryOp::BitXor: case BinaryOp::Shl: case BinaryOp::Shr: break;
+    case BinaryOp::Add:
+      return narrow(dtype, b_.CreateFAdd(x, y));
+    case BinaryOp::Sub:
+      return narrow(dtype, b_.CreateFSub(x, y));
+    case BinaryOp::Mul:
+      return narrow(dtype, b_.CreateFMul(x, y));
+    case BinaryOp::Div:
+      return narrow(dtype, b_.CreateFDiv(x, y));
+    case BinaryOp::Min:
+      return narrow(dtype, b_.CreateMinimum(x, y));
+    case BinaryOp::Max:
+      return narrow(dtype, b_.CreateMaximum(x, y));
+    case BinaryOp::Eq:
+      return b_.CreateFCmpOEQ(x, y);
+    case BinaryOp::Ne:
+      return b_.CreateFCmpUNE(x, y);
+    case BinaryOp::Lt:
+      return b_.CreateFCmpOLT(x, y);
+    case BinaryOp::Le:
+      return b_.CreateFCmpOLE(x, y);
+    case BinaryOp::Gt:
+      return b_.CreateFCmpOGT(x, y);
+    case BinaryOp::Ge:
+      return b_.CreateFCmpOGE(x, y);
+    case BinaryOp::Mod:
+    case BinaryOp::And:
+    case BinaryOp::Or:
+    case BinaryOp::BitAnd:
+    case BinaryOp::BitOr:
+    case BinaryOp::BitXor:
+    case BinaryOp::Shl:
+    case BinaryOp::Shr:
+      break;
   }
   internal_error("llvm: an operator that floats do not have");
 }
@@ -88,24 +113,39 @@ Value* Arithmetic::integer_binary(BinaryOp op, Dtype dtype, Value* a, Value* b, 
   };
   using Predicate = llvm::CmpInst;
   switch (op) {
-    case BinaryOp::Add: return b_.CreateAdd(a, b, "", false, no_wrap);
-    case BinaryOp::Sub: return b_.CreateSub(a, b, "", false, no_wrap);
-    case BinaryOp::Mul: return b_.CreateMul(a, b, "", false, no_wrap);
+    case BinaryOp::Add:
+      return b_.CreateAdd(a, b, "", false, no_wrap);
+    case BinaryOp::Sub:
+      return b_.CreateSub(a, b, "", false, no_wrap);
+    case BinaryOp::Mul:
+      return b_.CreateMul(a, b, "", false, no_wrap);
     case BinaryOp::Div:
-    case BinaryOp::Mod: return division(op, dtype, a, b, facts);
-    case BinaryOp::Min: return b_.CreateBinaryIntrinsic(is_ordered_signed ? llvm::Intrinsic::smin : llvm::Intrinsic::umin, a, b);
-    case BinaryOp::Max: return b_.CreateBinaryIntrinsic(is_ordered_signed ? llvm::Intrinsic::smax : llvm::Intrinsic::umax, a, b);
-    case BinaryOp::Eq: return b_.CreateICmpEQ(a, b);
-    case BinaryOp::Ne: return b_.CreateICmpNE(a, b);
-    case BinaryOp::Lt: return compare(Predicate::ICMP_SLT, Predicate::ICMP_ULT);
-    case BinaryOp::Le: return compare(Predicate::ICMP_SLE, Predicate::ICMP_ULE);
-    case BinaryOp::Gt: return compare(Predicate::ICMP_SGT, Predicate::ICMP_UGT);
-    case BinaryOp::Ge: return compare(Predicate::ICMP_SGE, Predicate::ICMP_UGE);
+    case BinaryOp::Mod:
+      return division(op, dtype, a, b, facts);
+    case BinaryOp::Min:
+      return b_.CreateBinaryIntrinsic(is_ordered_signed ? llvm::Intrinsic::smin : llvm::Intrinsic::umin, a, b);
+    case BinaryOp::Max:
+      return b_.CreateBinaryIntrinsic(is_ordered_signed ? llvm::Intrinsic::smax : llvm::Intrinsic::umax, a, b);
+    case BinaryOp::Eq:
+      return b_.CreateICmpEQ(a, b);
+    case BinaryOp::Ne:
+      return b_.CreateICmpNE(a, b);
+    case BinaryOp::Lt:
+      return compare(Predicate::ICMP_SLT, Predicate::ICMP_ULT);
+    case BinaryOp::Le:
+      return compare(Predicate::ICMP_SLE, Predicate::ICMP_ULE);
+    case BinaryOp::Gt:
+      return compare(Predicate::ICMP_SGT, Predicate::ICMP_UGT);
+    case BinaryOp::Ge:
+      return compare(Predicate::ICMP_SGE, Predicate::ICMP_UGE);
     case BinaryOp::And:
-    case BinaryOp::BitAnd: return b_.CreateAnd(a, b);
+    case BinaryOp::BitAnd:
+      return b_.CreateAnd(a, b);
     case BinaryOp::Or:
-    case BinaryOp::BitOr: return b_.CreateOr(a, b);
-    case BinaryOp::BitXor: return b_.CreateXor(a, b);
+    case BinaryOp::BitOr:
+      return b_.CreateOr(a, b);
+    case BinaryOp::BitXor:
+      return b_.CreateXor(a, b);
     case BinaryOp::Shl:
     case BinaryOp::Shr: {
       // The count may be of another integer dtype; its low bits say how far.

@@ -1,5 +1,5 @@
-// print_ptx and print_llvm: builds the module, links what it needs of libdevice, optimises, and lets LLVM's NVPTX backend
-// print it.
+// print_ptx and print_llvm: builds the module, links what it needs of libdevice, optimises, and lets LLVM's NVPTX
+// backend print it.
 #include <fmt/format.h>
 #include <llvm/Bitcode/BitcodeReader.h>
 #include <llvm/IR/LegacyPassManager.h>
@@ -35,8 +35,10 @@ constexpr const char* triple = "nvptx64-nvidia-cuda";
 
 int sm_number(const std::string& arch) {
   int number = 0;
-  const bool is_known = arch.starts_with("sm_") && std::from_chars(arch.data() + 3, arch.data() + arch.size(), number).ec == std::errc();
-  if (!is_known || number < 70) throw MachineError(fmt::format("LLVM: `{}` is not an architecture that code is generated for", arch));
+  const bool is_known =
+      arch.starts_with("sm_") && std::from_chars(arch.data() + 3, arch.data() + arch.size(), number).ec == std::errc();
+  if (!is_known || number < 70)
+    throw MachineError(fmt::format("LLVM: `{}` is not an architecture that code is generated for", arch));
   return number;
 }
 
@@ -56,8 +58,8 @@ std::unique_ptr<llvm::TargetMachine> device_machine(const std::string& arch) {
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // contraction was decided in the IR
   // The oldest PTX ISA that knows the architecture, for the oldest driver that could load it.
   const char* features = sm_number(arch) >= 100 ? "+ptx87" : "+ptx80";
-  std::unique_ptr<llvm::TargetMachine> machine(
-      target->createTargetMachine(target_triple, arch, features, options, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
+      target_triple, arch, features, options, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
   if (machine == nullptr) throw MachineError(fmt::format("LLVM: no NVPTX machine for `{}`", arch));
   return machine;
 }
@@ -70,7 +72,10 @@ const llvm::MemoryBuffer& libdevice_buffer(const std::string& path) {
   auto& slot = buffers[path];
   if (slot == nullptr) {
     auto read = llvm::MemoryBuffer::getFile(path, false, false);
-    if (!read) throw MachineError(fmt::format("LLVM: a kernel calls mathematical functions, but libdevice (`{}`) cannot be read: {}", path, read.getError().message()));
+    if (!read)
+      throw MachineError(
+          fmt::format("LLVM: a kernel calls mathematical functions, but libdevice (`{}`) cannot be read: {}", path,
+                      read.getError().message()));
     slot = std::move(*read);
   }
   return *slot;
@@ -78,16 +83,23 @@ const llvm::MemoryBuffer& libdevice_buffer(const std::string& path) {
 
 void link_libdevice(llvm::Module& module, const std::string& path) {
   bool is_needed = false;
-  for (const llvm::Function& function : module) is_needed = is_needed || (function.isDeclaration() && function.getName().starts_with("__nv_"));
+  for (const llvm::Function& function : module)
+    is_needed = is_needed || (function.isDeclaration() && function.getName().starts_with("__nv_"));
   if (!is_needed) return;
-  if (path.empty()) throw MachineError("LLVM: a kernel calls mathematical functions, and libdevice.10.bc was not found (it is part of the CUDA toolkit)");
+  if (path.empty())
+    throw MachineError(
+        "LLVM: a kernel calls mathematical functions, and libdevice.10.bc was not found (it is part of the CUDA "
+        "toolkit)");
   auto library = llvm::getLazyBitcodeModule(libdevice_buffer(path).getMemBufferRef(), module.getContext());
   if (!library) throw MachineError("LLVM: libdevice: " + llvm::toString(library.takeError()));
   (*library)->setTargetTriple(module.getTargetTriple());
   (*library)->setDataLayout(module.getDataLayout());
-  const bool failed = llvm::Linker::linkModules(module, std::move(*library), llvm::Linker::LinkOnlyNeeded, [](llvm::Module& linked, const llvm::StringSet<>& names) {
-    llvm::internalizeModule(linked, [&](const llvm::GlobalValue& made) { return !made.hasName() || names.count(made.getName()) == 0; });
-  });
+  const bool failed = llvm::Linker::linkModules(module, std::move(*library), llvm::Linker::LinkOnlyNeeded,
+                                                [](llvm::Module& linked, const llvm::StringSet<>& names) {
+                                                  llvm::internalizeModule(linked, [&](const llvm::GlobalValue& made) {
+                                                    return !made.hasName() || names.count(made.getName()) == 0;
+                                                  });
+                                                });
   if (failed) throw MachineError("LLVM: libdevice could not be linked");
   module.addModuleFlag(llvm::Module::Override, "nvvm-reflect-ftz", 0U);
 }
@@ -118,7 +130,8 @@ struct DeviceModule {
   std::vector<Span> lines;
 };
 
-std::unique_ptr<DeviceModule> build(const Plan& plan, const Kernel& kernel, const std::string& arch, const std::string& libdevice_path, bool keeps_lines) {
+std::unique_ptr<DeviceModule> build(const Plan& plan, const Kernel& kernel, const std::string& arch,
+                                    const std::string& libdevice_path, bool keeps_lines) {
   auto made = std::make_unique<DeviceModule>();
   made->machine = device_machine(arch);
   made->context.setDiscardValueNames(keeps_lines);  // names are for readers of LLVM IR
@@ -130,14 +143,15 @@ std::unique_ptr<DeviceModule> build(const Plan& plan, const Kernel& kernel, cons
   made->lines = emitter.lines();
   std::string faults;
   llvm::raw_string_ostream stream(faults);
-  if (llvm::verifyModule(*made->module, &stream)) internal_error(fmt::format("llvm: kernel `{}` gave a module that does not verify: {}", kernel.name, faults));
+  if (llvm::verifyModule(*made->module, &stream))
+    internal_error(fmt::format("llvm: kernel `{}` gave a module that does not verify: {}", kernel.name, faults));
   link_libdevice(*made->module, libdevice_path);
   optimise(*made->module, *made->machine);
   return made;
 }
 
-// Takes the `.loc` lines and the marks of debug information out of PTX and says instead which line of the rest stems from
-// where.
+// Takes the `.loc` lines and the marks of debug information out of PTX and says instead which line of the rest stems
+// from where.
 KernelText without_directives(const std::string& name, std::string_view ptx, const std::vector<Span>& spans) {
   KernelText result{name, {}, {}};
   result.text.reserve(ptx.size());
@@ -148,12 +162,14 @@ KernelText without_directives(const std::string& name, std::string_view ptx, con
     ptx.remove_prefix(std::min(ptx.size(), text.size() + 1));
     const std::size_t start = text.find_first_not_of(" \t");
     const std::string_view body = start == std::string_view::npos ? std::string_view() : text.substr(start);
-    const bool is_mark = body.starts_with(".file") || body.starts_with(".section") || body.starts_with("$L__tmp") || body.starts_with("$L__func_");
+    const bool is_mark = body.starts_with(".file") || body.starts_with(".section") || body.starts_with("$L__tmp") ||
+                         body.starts_with("$L__func_");
     if (is_mark) continue;
     if (body.starts_with(".loc")) {
       // `.loc 1 LINE COLUMN`
       std::size_t number = 0;
-      const std::size_t at = body.find_first_of("0123456789", body.find_first_of(" \t", body.find_first_of("0123456789")));
+      const std::size_t at =
+          body.find_first_of("0123456789", body.find_first_of(" \t", body.find_first_of("0123456789")));
       if (at != std::string_view::npos) std::from_chars(body.data() + at, body.data() + body.size(), number);
       current = number > 0 && number <= spans.size() ? spans[number - 1] : Span{};
       continue;
@@ -167,22 +183,26 @@ KernelText without_directives(const std::string& name, std::string_view ptx, con
 
 }  // namespace
 
-KernelText print_ptx(const Plan& plan, const Kernel& kernel, const std::string& arch, const std::string& libdevice_path) {
+KernelText print_ptx(const Plan& plan, const Kernel& kernel, const std::string& arch,
+                     const std::string& libdevice_path) {
   const auto made = build(plan, kernel, arch, libdevice_path, true);
   llvm::SmallString<0> ptx;
   llvm::raw_svector_ostream stream(ptx);
   llvm::legacy::PassManager passes;
-  if (made->machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile)) throw MachineError("LLVM: the NVPTX backend cannot print PTX");
+  if (made->machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile))
+    throw MachineError("LLVM: the NVPTX backend cannot print PTX");
   passes.run(*made->module);
   KernelText text = without_directives(c_name(kernel.name), ptx.str(), made->lines);
   if (const std::size_t at = text.text.find(".extern .func"); at != std::string::npos) {
     const std::string callee = text.text.substr(at, text.text.find('\n', at) - at);
-    throw MachineError(fmt::format("LLVM: kernel `{}` calls a function that the device does not have: {}", kernel.name, callee));
+    throw MachineError(
+        fmt::format("LLVM: kernel `{}` calls a function that the device does not have: {}", kernel.name, callee));
   }
   return text;
 }
 
-std::string print_llvm(const Plan& plan, const Kernel& kernel, const std::string& arch, const std::string& libdevice_path) {
+std::string print_llvm(const Plan& plan, const Kernel& kernel, const std::string& arch,
+                       const std::string& libdevice_path) {
   const auto made = build(plan, kernel, arch, libdevice_path, false);
   std::string text;
   llvm::raw_string_ostream stream(text);

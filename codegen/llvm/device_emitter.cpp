@@ -21,7 +21,8 @@ constexpr unsigned global_space = 1;
 constexpr unsigned shared_space = 3;
 
 const Param* find_param(const Plan& plan, const std::string& name) {
-  const auto found = std::find_if(plan.params.begin(), plan.params.end(), [&](const Param& param) { return param.name == name; });
+  const auto found =
+      std::find_if(plan.params.begin(), plan.params.end(), [&](const Param& param) { return param.name == name; });
   return found == plan.params.end() ? nullptr : &*found;
 }
 
@@ -42,10 +43,15 @@ std::uint64_t promised_alignment(const Plan& plan, Dtype dtype) {
 }  // namespace
 
 DeviceEmitter::DeviceEmitter(const Plan& plan, const Kernel& kernel, llvm::Module& module, int sm, bool keeps_lines)
-    : Emitter(plan, module, static_cast<unsigned>(plan.index_bits), NativeNarrow{true, sm >= 80}), kernel_(kernel), sm_(sm), keeps_lines_(keeps_lines) {
-  if (kernel.stage != Stage::Thread) internal_error(fmt::format("llvm: kernel `{}` is not at thread stage", kernel.name));
+    : Emitter(plan, module, static_cast<unsigned>(plan.index_bits), NativeNarrow{true, sm >= 80}),
+      kernel_(kernel),
+      sm_(sm),
+      keeps_lines_(keeps_lines) {
+  if (kernel.stage != Stage::Thread)
+    internal_error(fmt::format("llvm: kernel `{}` is not at thread stage", kernel.name));
   if (!kernel.launch.maps.empty() || !kernel.launch.cluster.empty())
-    throw MachineError(fmt::format("LLVM: kernel `{}` needs tensor maps or clusters, which this version does not launch yet", kernel.name));
+    throw MachineError(fmt::format(
+        "LLVM: kernel `{}` needs tensor maps or clusters, which this version does not launch yet", kernel.name));
 }
 
 void DeviceEmitter::emit() {
@@ -67,11 +73,13 @@ void DeviceEmitter::find_written_tensors() {
     // Whatever an instruction names may be written by it, but for the source of a vector load.
     const bool is_load = instr->op.starts_with("load.v");
     for (std::size_t n = 0; n < instr->operands.size(); ++n)
-      if (const Load* place = as<Load>(instr->operands[n]); place && !(is_load && n == 1)) written_.push_back(place->access.buffer);
+      if (const Load* place = as<Load>(instr->operands[n]); place && !(is_load && n == 1))
+        written_.push_back(place->access.buffer);
     return true;
   });
   for (const Param& param : plan_.params)
-    writes_inout_ = writes_inout_ || (param.kind == ParamKind::InOut && std::find(written_.begin(), written_.end(), param.name) != written_.end());
+    writes_inout_ = writes_inout_ || (param.kind == ParamKind::InOut &&
+                                      std::find(written_.begin(), written_.end(), param.name) != written_.end());
 }
 
 void DeviceEmitter::make_entry() {
@@ -79,15 +87,20 @@ void DeviceEmitter::make_entry() {
   llvm::Type* pointer = b_.getPtrTy(global_space);
   for (const std::string& argument : kernel_.launch.arguments) {
     const auto tensor = find_tensor(plan_, argument);
-    if (!tensor) types.push_back(arithmetic_.type(Dtype::Index));
-    else types.push_back(is_by_value(plan_, argument) ? arithmetic_.memory_type(tensor->dtype) : pointer);
+    if (!tensor)
+      types.push_back(arithmetic_.type(Dtype::Index));
+    else
+      types.push_back(is_by_value(plan_, argument) ? arithmetic_.memory_type(tensor->dtype) : pointer);
   }
   if (!plan_.error_name.empty()) types.push_back(pointer);
-  function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false), llvm::Function::ExternalLinkage, c_name(kernel_.name), module_);
+  function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
+                                     llvm::Function::ExternalLinkage, c_name(kernel_.name), module_);
   function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
   function_->addFnAttr(llvm::Attribute::NoUnwind);
-  if (!kernel_.launch.block.empty()) function_->addFnAttr("nvvm.maxntid", fmt::format("{}", fmt::join(kernel_.launch.block, ",")));
-  if (kernel_.launch.min_blocks > 0) function_->addFnAttr("nvvm.minctasm", fmt::format("{}", kernel_.launch.min_blocks));
+  if (!kernel_.launch.block.empty())
+    function_->addFnAttr("nvvm.maxntid", fmt::format("{}", fmt::join(kernel_.launch.block, ",")));
+  if (kernel_.launch.min_blocks > 0)
+    function_->addFnAttr("nvvm.minctasm", fmt::format("{}", kernel_.launch.min_blocks));
   b_.SetInsertPoint(llvm::BasicBlock::Create(module_.getContext(), "entry", function_));
 }
 
@@ -119,7 +132,8 @@ void DeviceEmitter::bind_arguments() {
       if (!may_overlap) passed->addAttr(llvm::Attribute::NoAlias);
       if (!is_written) passed->addAttr(llvm::Attribute::ReadOnly);
       passed->addAttr(llvm::Attribute::NoUndef);
-      passed->addAttr(llvm::Attribute::getWithAlignment(module_.getContext(), llvm::Align(promised_alignment(plan_, tensor->dtype))));
+      passed->addAttr(llvm::Attribute::getWithAlignment(module_.getContext(),
+                                                        llvm::Align(promised_alignment(plan_, tensor->dtype))));
     }
     define_storage(argument, std::move(place));
   }
@@ -133,9 +147,11 @@ void DeviceEmitter::bind_arguments() {
 void DeviceEmitter::keep_lines() {
   llvm::DIBuilder builder(module_);
   llvm::DIFile* file = builder.createFile("program", ".");
-  builder.createCompileUnit(llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_C11), file, "tilewright", true, "", 0, "", llvm::DICompileUnit::DebugDirectivesOnly);
+  builder.createCompileUnit(llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_C11), file, "tilewright", true, "", 0, "",
+                            llvm::DICompileUnit::DebugDirectivesOnly);
   llvm::DISubroutineType* type = builder.createSubroutineType(builder.getOrCreateTypeArray({}));
-  subprogram_ = builder.createFunction(file, kernel_.name, "", file, 1, type, 1, llvm::DINode::FlagZero, llvm::DISubprogram::SPFlagDefinition | llvm::DISubprogram::SPFlagOptimized);
+  subprogram_ = builder.createFunction(file, kernel_.name, "", file, 1, type, 1, llvm::DINode::FlagZero,
+                                       llvm::DISubprogram::SPFlagDefinition | llvm::DISubprogram::SPFlagOptimized);
   function_->setSubprogram(subprogram_);
   builder.finalize();
   module_.addModuleFlag(llvm::Module::Warning, "Debug Info Version", llvm::DEBUG_METADATA_VERSION);
@@ -144,7 +160,8 @@ void DeviceEmitter::keep_lines() {
 // ---- Index variables
 
 Value* DeviceEmitter::special_register(llvm::Intrinsic::ID intrinsic) {
-  return arithmetic_.convert(Dtype::Index, Dtype::I32, b_.CreateIntrinsic(intrinsic, llvm::ArrayRef<llvm::Type*>{}, llvm::ArrayRef<Value*>{}));
+  return arithmetic_.convert(Dtype::Index, Dtype::I32,
+                             b_.CreateIntrinsic(intrinsic, llvm::ArrayRef<llvm::Type*>{}, llvm::ArrayRef<Value*>{}));
 }
 
 // Of the block, x first.
@@ -167,17 +184,23 @@ Value* DeviceEmitter::predefined(const std::string& name) {
     llvm::Intrinsic::ID intrinsic;
   };
   static constexpr Row rows[] = {
-      {"thread.x", llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x},   {"thread.y", llvm::Intrinsic::nvvm_read_ptx_sreg_tid_y},
-      {"thread.z", llvm::Intrinsic::nvvm_read_ptx_sreg_tid_z},   {"block", llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x},
-      {"block.x", llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x},  {"block.y", llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_y},
-      {"block.z", llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_z},  {"grid.x", llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x},
-      {"grid.y", llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_y},  {"grid.z", llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_z},
+      {"thread.x", llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x},
+      {"thread.y", llvm::Intrinsic::nvvm_read_ptx_sreg_tid_y},
+      {"thread.z", llvm::Intrinsic::nvvm_read_ptx_sreg_tid_z},
+      {"block", llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x},
+      {"block.x", llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x},
+      {"block.y", llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_y},
+      {"block.z", llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_z},
+      {"grid.x", llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x},
+      {"grid.y", llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_y},
+      {"grid.z", llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_z},
   };
   for (const Row& row : rows)
     if (name == row.name) return special_register(row.intrinsic);
   if (name == "thread") return linear_thread();
   if (name == "lane") return arithmetic_.binary(BinaryOp::BitAnd, Dtype::Index, linear_thread(), arithmetic_.index(31));
-  if (name == "warp") return arithmetic_.binary(BinaryOp::Div, Dtype::Index, linear_thread(), arithmetic_.index(32), {true, true});
+  if (name == "warp")
+    return arithmetic_.binary(BinaryOp::Div, Dtype::Index, linear_thread(), arithmetic_.index(32), {true, true});
   return nullptr;
 }
 
@@ -186,9 +209,12 @@ Value* DeviceEmitter::predefined(const std::string& name) {
 Value* DeviceEmitter::shared_block() {
   if (llvm::GlobalVariable* made = module_.getGlobalVariable("shared", true)) return made;
   const bool is_dynamic = kernel_.launch.shared_bytes > most_static_shared_bytes;
-  auto* type = llvm::ArrayType::get(b_.getInt8Ty(), is_dynamic ? 0 : static_cast<std::uint64_t>(kernel_.launch.shared_bytes));
-  auto* made = new llvm::GlobalVariable(module_, type, false, is_dynamic ? llvm::GlobalValue::ExternalLinkage : llvm::GlobalValue::InternalLinkage,
-                                        is_dynamic ? nullptr : llvm::UndefValue::get(type), "shared", nullptr, llvm::GlobalValue::NotThreadLocal, shared_space);
+  auto* type =
+      llvm::ArrayType::get(b_.getInt8Ty(), is_dynamic ? 0 : static_cast<std::uint64_t>(kernel_.launch.shared_bytes));
+  auto* made = new llvm::GlobalVariable(
+      module_, type, false, is_dynamic ? llvm::GlobalValue::ExternalLinkage : llvm::GlobalValue::InternalLinkage,
+      is_dynamic ? nullptr : llvm::UndefValue::get(type), "shared", nullptr, llvm::GlobalValue::NotThreadLocal,
+      shared_space);
   made->setAlignment(llvm::Align(static_cast<std::uint64_t>(std::max<std::int64_t>(kernel_.launch.align, 16))));
   return made;
 }
@@ -206,11 +232,13 @@ Storage DeviceEmitter::declare_buffer(const Buffer& buffer) {
     place.is_private = true;
     place.address = stack_array(element, elements, buffer.name);
   } else if (buffer.offset) {
-    place.address = b_.CreateInBoundsGEP(b_.getInt8Ty(), shared_block(), b_.getInt64(static_cast<std::uint64_t>(*buffer.offset)));
+    place.address =
+        b_.CreateInBoundsGEP(b_.getInt8Ty(), shared_block(), b_.getInt64(static_cast<std::uint64_t>(*buffer.offset)));
   } else {
     auto* type = llvm::ArrayType::get(element, static_cast<std::uint64_t>(elements));
-    auto* made = new llvm::GlobalVariable(module_, type, false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type),
-                                          "shared_" + c_name(buffer.name), nullptr, llvm::GlobalValue::NotThreadLocal, shared_space);
+    auto* made = new llvm::GlobalVariable(module_, type, false, llvm::GlobalValue::InternalLinkage,
+                                          llvm::UndefValue::get(type), "shared_" + c_name(buffer.name), nullptr,
+                                          llvm::GlobalValue::NotThreadLocal, shared_space);
     made->setAlignment(llvm::Align(16));
     place.address = made;
   }
@@ -223,7 +251,9 @@ bool DeviceEmitter::is_unrolled(const Loop& loop) const {
   return false;
 }
 
-llvm::SyncScope::ID DeviceEmitter::atomic_scope() const { return module_.getContext().getOrInsertSyncScopeID("device"); }
+llvm::SyncScope::ID DeviceEmitter::atomic_scope() const {
+  return module_.getContext().getOrInsertSyncScopeID("device");
+}
 
 // ---- libdevice
 
@@ -235,9 +265,11 @@ Value* DeviceEmitter::library_call(const std::string& name, Dtype dtype, const s
   return call;
 }
 
-Value* DeviceEmitter::library_function(const FunctionInfo& function, Dtype dtype, const std::vector<Value*>& arguments) {
+Value* DeviceEmitter::library_function(const FunctionInfo& function, Dtype dtype,
+                                       const std::vector<Value*>& arguments) {
   const std::string name(dtype == Dtype::F64 ? function.libdevice_f64 : function.libdevice_f32);
-  if (name.empty()) throw MachineError(fmt::format("LLVM: libdevice has no `{}` of {}", function.name, info(dtype).name));
+  if (name.empty())
+    throw MachineError(fmt::format("LLVM: libdevice has no `{}` of {}", function.name, info(dtype).name));
   return library_call(name, dtype, arguments);
 }
 

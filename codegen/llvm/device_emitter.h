@@ -17,7 +17,8 @@ class DeviceEmitter final : public Emitter {
 
  private:
   llvm::Value* predefined(const std::string& name) override;
-  llvm::Value* library_function(const FunctionInfo& function, Dtype dtype, const std::vector<llvm::Value*>& arguments) override;
+  llvm::Value* library_function(const FunctionInfo& function, Dtype dtype,
+                                const std::vector<llvm::Value*>& arguments) override;
   llvm::Value* remainder(Dtype dtype, llvm::Value* a, llvm::Value* b) override;
   llvm::Value* instruction_value(const Expr& expr, const Call& call) override;
   void instruction(const Instr& instr) override;

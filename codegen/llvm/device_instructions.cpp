@@ -1,5 +1,5 @@
-// Instructions of the table in ir/instructions.h: LLVM's intrinsics where they are known to the optimiser, wide accesses
-// for load.vN and store.vN, inline PTX with the table's text for the rest.
+// Instructions of the table in ir/instructions.h: LLVM's intrinsics where they are known to the optimiser, wide
+// accesses for load.vN and store.vN, inline PTX with the table's text for the rest.
 #include <fmt/format.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
@@ -53,19 +53,27 @@ Value* DeviceEmitter::operand_of(const Expr& operand, std::string& constraint) {
   Value* made = value(operand);
   if (operand->dtype == Dtype::Index) made = b_.CreateTrunc(made, b_.getInt32Ty());
   llvm::Type* type = made->getType();
-  if (llvm::isa<llvm::ConstantInt>(made) && !type->isIntegerTy(1)) constraint = "n";
-  else if (type->isFloatTy()) constraint = "f";
-  else if (type->isDoubleTy()) constraint = "d";
-  else if (type->isIntegerTy(1)) constraint = "b";
-  else if (type->isIntegerTy(64)) constraint = "l";
-  else if (type->isIntegerTy(16)) constraint = "h";
-  else constraint = "r";
+  if (llvm::isa<llvm::ConstantInt>(made) && !type->isIntegerTy(1))
+    constraint = "n";
+  else if (type->isFloatTy())
+    constraint = "f";
+  else if (type->isDoubleTy())
+    constraint = "d";
+  else if (type->isIntegerTy(1))
+    constraint = "b";
+  else if (type->isIntegerTy(64))
+    constraint = "l";
+  else if (type->isIntegerTy(16))
+    constraint = "h";
+  else
+    constraint = "r";
   if (type->isIntegerTy(8)) made = b_.CreateZExt(made, b_.getInt32Ty());
   return made;
 }
 
 Value* DeviceEmitter::inline_ptx(const InstrInfo& row, const std::vector<Expr>& operands, std::optional<Dtype> result) {
-  if (row.ptx.empty()) throw MachineError(fmt::format("LLVM: this version does not generate the instruction `{}` yet", row.name));
+  if (row.ptx.empty())
+    throw MachineError(fmt::format("LLVM: this version does not generate the instruction `{}` yet", row.name));
   // Operands that the text does not name (registers that an instruction only announces) are not passed, so those behind
   // them move up; the table's texts leave out none but the last.
   std::vector<bool> is_used(operands.size(), false);
@@ -103,20 +111,26 @@ Value* DeviceEmitter::shuffled(const Call& call) {
     std::uint32_t clamp;
   };
   static constexpr Row rows[] = {
-      {"uniform", llvm::Intrinsic::nvvm_shfl_sync_idx_i32, 31},        {"shuffle.xor", llvm::Intrinsic::nvvm_shfl_sync_bfly_i32, 31},
-      {"shuffle.up", llvm::Intrinsic::nvvm_shfl_sync_up_i32, 0},       {"shuffle.down", llvm::Intrinsic::nvvm_shfl_sync_down_i32, 31},
+      {"uniform", llvm::Intrinsic::nvvm_shfl_sync_idx_i32, 31},
+      {"shuffle.xor", llvm::Intrinsic::nvvm_shfl_sync_bfly_i32, 31},
+      {"shuffle.up", llvm::Intrinsic::nvvm_shfl_sync_up_i32, 0},
+      {"shuffle.down", llvm::Intrinsic::nvvm_shfl_sync_down_i32, 31},
       {"shuffle.index", llvm::Intrinsic::nvvm_shfl_sync_idx_i32, 31},
   };
   for (const Row& row : rows) {
     if (call.function != row.name) continue;
     Value* own = value(call.arguments.at(0));
     Value* lane = b_.getInt32(0);
-    if (call.arguments.size() > 1) lane = arithmetic_.convert(Dtype::I32, call.arguments[1]->dtype, value(call.arguments[1]));
+    if (call.arguments.size() > 1)
+      lane = arithmetic_.convert(Dtype::I32, call.arguments[1]->dtype, value(call.arguments[1]));
     llvm::Type* type = own->getType();
     const unsigned width = type->getPrimitiveSizeInBits().getFixedValue() > 32 ? 64 : 32;
-    Value* bits = b_.CreateZExt(b_.CreateBitCast(own, b_.getIntNTy(static_cast<unsigned>(type->getPrimitiveSizeInBits().getFixedValue()))), b_.getIntNTy(width));
+    Value* bits = b_.CreateZExt(
+        b_.CreateBitCast(own, b_.getIntNTy(static_cast<unsigned>(type->getPrimitiveSizeInBits().getFixedValue()))),
+        b_.getIntNTy(width));
     const auto travel = [&](Value* piece) {
-      return b_.CreateIntrinsic(row.intrinsic, llvm::ArrayRef<llvm::Type*>{}, {b_.getInt32(0xffffffff), piece, lane, b_.getInt32(row.clamp)});
+      return b_.CreateIntrinsic(row.intrinsic, llvm::ArrayRef<llvm::Type*>{},
+                                {b_.getInt32(0xffffffff), piece, lane, b_.getInt32(row.clamp)});
     };
     Value* result = nullptr;
     if (width == 32) {
@@ -126,7 +140,9 @@ Value* DeviceEmitter::shuffled(const Call& call) {
       Value* high = b_.CreateZExt(travel(b_.CreateTrunc(b_.CreateLShr(bits, 32), b_.getInt32Ty())), b_.getInt64Ty());
       result = b_.CreateOr(low, b_.CreateShl(high, 32));
     }
-    return b_.CreateBitCast(b_.CreateTrunc(result, b_.getIntNTy(static_cast<unsigned>(type->getPrimitiveSizeInBits().getFixedValue()))), type);
+    return b_.CreateBitCast(
+        b_.CreateTrunc(result, b_.getIntNTy(static_cast<unsigned>(type->getPrimitiveSizeInBits().getFixedValue()))),
+        type);
   }
   return nullptr;
 }
@@ -134,14 +150,18 @@ Value* DeviceEmitter::shuffled(const Call& call) {
 Value* DeviceEmitter::instruction_value(const Expr& expr, const Call& call) {
   if (Value* result = shuffled(call)) return result;
   if (call.function == "vote.any" || call.function == "vote.all") {
-    const auto vote = call.function == "vote.any" ? llvm::Intrinsic::nvvm_vote_any_sync : llvm::Intrinsic::nvvm_vote_all_sync;
-    return b_.CreateIntrinsic(vote, llvm::ArrayRef<llvm::Type*>{}, {b_.getInt32(0xffffffff), value(call.arguments.at(0))});
+    const auto vote =
+        call.function == "vote.any" ? llvm::Intrinsic::nvvm_vote_any_sync : llvm::Intrinsic::nvvm_vote_all_sync;
+    return b_.CreateIntrinsic(vote, llvm::ArrayRef<llvm::Type*>{},
+                              {b_.getInt32(0xffffffff), value(call.arguments.at(0))});
   }
   return inline_ptx(row_of(call.function), call.arguments, expr->dtype);
 }
 
 void DeviceEmitter::instruction(const Instr& instr) {
-  const auto intrinsic = [&](llvm::Intrinsic::ID id, Value* operand) { b_.CreateIntrinsic(id, llvm::ArrayRef<llvm::Type*>{}, {operand}); };
+  const auto intrinsic = [&](llvm::Intrinsic::ID id, Value* operand) {
+    b_.CreateIntrinsic(id, llvm::ArrayRef<llvm::Type*>{}, {operand});
+  };
   if (instr.op == "barrier.block") return intrinsic(llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all, b_.getInt32(0));
   if (instr.op == "barrier.warp") return intrinsic(llvm::Intrinsic::nvvm_bar_warp_sync, b_.getInt32(0xffffffff));
   if (instr.op == "error.report") {
@@ -158,8 +178,8 @@ void DeviceEmitter::instruction(const Instr& instr) {
   inline_ptx(row, instr.operands, std::nullopt);
 }
 
-// load.vN(destination, source) and store.vN(destination, source). The side in memory is accessed in vectors of at most 16
-// bytes; the side in registers element by element, so that the array dissolves into registers.
+// load.vN(destination, source) and store.vN(destination, source). The side in memory is accessed in vectors of at most
+// 16 bytes; the side in registers element by element, so that the array dissolves into registers.
 void DeviceEmitter::vector_access(const Instr& instr, unsigned elements) {
   const Load* destination = as<Load>(instr.operands.at(0));
   const Load* source = as<Load>(instr.operands.at(1));
@@ -171,21 +191,27 @@ void DeviceEmitter::vector_access(const Instr& instr, unsigned elements) {
   const unsigned width = std::min(elements, 16 / bytes);
   Value* to_address = address_of(destination->access);
   Value* from_address = address_of(source->access);
-  const auto at = [&](Value* base, unsigned position) { return b_.CreateConstInBoundsGEP1_64(element, base, position); };
+  const auto at = [&](Value* base, unsigned position) {
+    return b_.CreateConstInBoundsGEP1_64(element, base, position);
+  };
   auto* vector = llvm::FixedVectorType::get(element, width);
   for (unsigned first = 0; first < elements; first += width) {
     Value* loaded = nullptr;
     if (from.is_private) {
       loaded = llvm::PoisonValue::get(vector);
       for (unsigned n = 0; n < width; ++n)
-        loaded = b_.CreateInsertElement(loaded, b_.CreateAlignedLoad(element, at(from_address, first + n), llvm::Align(bytes)), b_.getInt32(n));
+        loaded = b_.CreateInsertElement(
+            loaded, b_.CreateAlignedLoad(element, at(from_address, first + n), llvm::Align(bytes)), b_.getInt32(n));
     } else {
       llvm::LoadInst* load = b_.CreateAlignedLoad(vector, at(from_address, first), llvm::Align(width * bytes));
-      if (from.is_read_only) load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(b_.getContext(), {}));
+      if (from.is_read_only)
+        load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(b_.getContext(), {}));
       loaded = load;
     }
     if (to.is_private) {
-      for (unsigned n = 0; n < width; ++n) b_.CreateAlignedStore(b_.CreateExtractElement(loaded, b_.getInt32(n)), at(to_address, first + n), llvm::Align(bytes));
+      for (unsigned n = 0; n < width; ++n)
+        b_.CreateAlignedStore(b_.CreateExtractElement(loaded, b_.getInt32(n)), at(to_address, first + n),
+                              llvm::Align(bytes));
     } else {
       b_.CreateAlignedStore(loaded, at(to_address, first), llvm::Align(width * bytes));
     }
@@ -200,7 +226,8 @@ void DeviceEmitter::load_matrix(const InstrInfo& row, const Instr& instr) {
   Value* address = operand_of(instr.operands.at(4), constraint);
   llvm::Type* word = b_.getInt32Ty();
   auto* results = llvm::StructType::get(word, word, word, word);
-  auto* assembly = llvm::InlineAsm::get(llvm::FunctionType::get(results, {address->getType()}, false), text, "=r,=r,=r,=r," + constraint + ",~{memory}", true);
+  auto* assembly = llvm::InlineAsm::get(llvm::FunctionType::get(results, {address->getType()}, false), text,
+                                        "=r,=r,=r,=r," + constraint + ",~{memory}", true);
   llvm::CallInst* call = b_.CreateCall(assembly, {address});
   call->setConvergent();
   for (unsigned n = 0; n < 4; ++n) {

@@ -24,8 +24,8 @@ struct Storage {
   llvm::Value* value = nullptr;    // a scalar passed by value
   Dtype dtype = Dtype::F32;
   std::vector<Expr> shape;
-  bool is_read_only = false;       // nobody writes it while the kernel runs
-  bool is_private = false;         // a thread's own: reading it is never dangerous
+  bool is_read_only = false;  // nobody writes it while the kernel runs
+  bool is_private = false;    // a thread's own: reading it is never dangerous
 };
 
 class Emitter {
@@ -41,7 +41,8 @@ class Emitter {
   // The value of a name that nobody declared (`thread.x`); null where there is none.
   virtual llvm::Value* predefined(const std::string& name) = 0;
   // A function of the table that needs a library, on f32 or f64.
-  virtual llvm::Value* library_function(const FunctionInfo& function, Dtype dtype, const std::vector<llvm::Value*>& arguments) = 0;
+  virtual llvm::Value* library_function(const FunctionInfo& function, Dtype dtype,
+                                        const std::vector<llvm::Value*>& arguments) = 0;
   // C's fmod on f32 or f64: exact, with the sign of `a`.
   virtual llvm::Value* remainder(Dtype dtype, llvm::Value* a, llvm::Value* b) = 0;
   virtual llvm::Value* instruction_value(const Expr& expr, const Call& call) = 0;
@@ -60,7 +61,8 @@ class Emitter {
   // Whether evaluating it without need could read what must not be read, or report.
   bool is_dangerous(const Expr& expr) const;
   // `condition ? if_true() : if_false()` by branches.
-  llvm::Value* choose(llvm::Value* condition, const std::function<llvm::Value*()>& if_true, const std::function<llvm::Value*()>& if_false);
+  llvm::Value* choose(llvm::Value* condition, const std::function<llvm::Value*()>& if_true,
+                      const std::function<llvm::Value*()>& if_false);
   void when(llvm::Value* condition, const std::function<void()>& body);  // null condition: always
 
   // ---- emitter_access.cpp

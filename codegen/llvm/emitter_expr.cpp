@@ -17,7 +17,9 @@ Value* Emitter::value(const Expr& expr) {
       [&](const Unary& node) -> Value* { return arithmetic_.unary(node.op, node.operand->dtype, value(node.operand)); },
       [&](const Binary& node) -> Value* { return binary_value(node); },
       [&](const Select& node) -> Value* { return select_value(node); },
-      [&](const Cast& node) -> Value* { return arithmetic_.convert(expr->dtype, node.operand->dtype, value(node.operand)); },
+      [&](const Cast& node) -> Value* {
+        return arithmetic_.convert(expr->dtype, node.operand->dtype, value(node.operand));
+      },
       [&](const Call& node) -> Value* { return call_value(expr, node); },
       [&](const Load& node) -> Value* { return load(node.access); },
       [&](const Reduce&) -> Value* { internal_error("llvm: a reduction stands only in tensor IR"); });
@@ -50,13 +52,15 @@ bool Emitter::is_dangerous(const Expr& expr) const {
       const bool is_safe = storage.value != nullptr || (storage.is_private && access->access.index.empty());
       found = found || !is_safe;
     }
-    if (const Call* call = as<Call>(node)) found = found || call->function == "within" || find_instruction(call->function) != nullptr;
+    if (const Call* call = as<Call>(node))
+      found = found || call->function == "within" || find_instruction(call->function) != nullptr;
     return !found;
   });
   return found;
 }
 
-Value* Emitter::choose(Value* condition, const std::function<Value*()>& if_true, const std::function<Value*()>& if_false) {
+Value* Emitter::choose(Value* condition, const std::function<Value*()>& if_true,
+                       const std::function<Value*()>& if_false) {
   if (const auto* known = llvm::dyn_cast<llvm::ConstantInt>(condition)) return known->isZero() ? if_false() : if_true();
   llvm::BasicBlock* then_block = new_block("then");
   llvm::BasicBlock* else_block = new_block("else");
@@ -120,14 +124,16 @@ Value* Emitter::binary_value(const Binary& node) {
     return arithmetic_.narrow(dtype, b_.CreateSelect(is_off, b_.CreateFAdd(rest, divisor), rest));
   }
   DivisionFacts facts;
-  if (node.op == BinaryOp::Div || node.op == BinaryOp::Mod) facts = {is_nonnegative(node.lhs), is_nonnegative(node.rhs)};
+  if (node.op == BinaryOp::Div || node.op == BinaryOp::Mod)
+    facts = {is_nonnegative(node.lhs), is_nonnegative(node.rhs)};
   return arithmetic_.binary(node.op, dtype, a, b, facts);
 }
 
 Value* Emitter::select_value(const Select& node) {
   Value* condition = value(node.condition);
   if (is_dangerous(node.if_true) || is_dangerous(node.if_false))
-    return choose(condition, [&] { return value(node.if_true); }, [&] { return value(node.if_false); });
+    return choose(
+        condition, [&] { return value(node.if_true); }, [&] { return value(node.if_false); });
   Value* first = value(node.if_true);
   return b_.CreateSelect(condition, first, value(node.if_false));
 }
@@ -159,13 +165,15 @@ Value* Emitter::function_value(const Expr& expr, const Call& node, const Functio
   for (const Expr& argument : node.arguments) arguments.push_back(value(argument));
   const std::string& name = node.function;
 
-  if (name == "fma" || name == "fma.kept") return arithmetic_.fma(dtype, arguments.at(0), arguments.at(1), arguments.at(2));
+  if (name == "fma" || name == "fma.kept")
+    return arithmetic_.fma(dtype, arguments.at(0), arguments.at(1), arguments.at(2));
   if (name == "ceildiv") {
     const DivisionFacts facts{is_nonnegative(node.arguments.at(0)), is_nonnegative(node.arguments.at(1))};
     return arithmetic_.ceildiv(dtype, arguments.at(0), arguments.at(1), facts);
   }
   if (!is_float(dtype)) {
-    if (name == "abs" && is_signed(dtype)) return b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, arguments[0], b_.getFalse());
+    if (name == "abs" && is_signed(dtype))
+      return b_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, arguments[0], b_.getFalse());
     if (name == "abs") return arguments[0];
     if (name == "isnan" || name == "isinf") return b_.getFalse();
     throw UserError(expr->span, fmt::format("LLVM has no `{}` of {}", name, info(dtype).name));
@@ -184,7 +192,7 @@ Value* Emitter::function_value(const Expr& expr, const Call& node, const Functio
     llvm::Intrinsic::ID intrinsic;
   };
   static constexpr Exact exact[] = {
-      {"sqrt", llvm::Intrinsic::sqrt}, {"abs", llvm::Intrinsic::fabs},       {"floor", llvm::Intrinsic::floor},
+      {"sqrt", llvm::Intrinsic::sqrt}, {"abs", llvm::Intrinsic::fabs},        {"floor", llvm::Intrinsic::floor},
       {"ceil", llvm::Intrinsic::ceil}, {"round", llvm::Intrinsic::roundeven}, {"trunc", llvm::Intrinsic::trunc},
   };
   for (const Exact& row : exact)

@@ -12,7 +12,9 @@ using llvm::Value;
 Emitter::Emitter(const Plan& plan, llvm::Module& module, unsigned index_bits, NativeNarrow native)
     : plan_(plan), module_(module), b_(module.getContext()), arithmetic_(b_, index_bits, native) {}
 
-llvm::BasicBlock* Emitter::new_block(const char* name) { return llvm::BasicBlock::Create(module_.getContext(), name, function_); }
+llvm::BasicBlock* Emitter::new_block(const char* name) {
+  return llvm::BasicBlock::Create(module_.getContext(), name, function_);
+}
 
 // In the entry block, where LLVM turns it into registers.
 llvm::AllocaInst* Emitter::stack_array(llvm::Type* element, std::int64_t count, const std::string& name) {
@@ -37,15 +39,19 @@ void Emitter::in_scope(const std::function<void()>& body) {
 
 void Emitter::define(const std::string& name, Value* defined, bool is_known_nonnegative) {
   const auto old = names_.find(name);
-  if (old == names_.end()) undo_.emplace_back([this, name] { names_.erase(name); });
-  else undo_.emplace_back([this, name, before = old->second] { names_[name] = before; });
+  if (old == names_.end())
+    undo_.emplace_back([this, name] { names_.erase(name); });
+  else
+    undo_.emplace_back([this, name, before = old->second] { names_[name] = before; });
   names_[name] = Name{defined, is_known_nonnegative};
 }
 
 void Emitter::define_storage(const std::string& name, Storage place) {
   const auto old = storages_.find(name);
-  if (old == storages_.end()) undo_.emplace_back([this, name] { storages_.erase(name); });
-  else undo_.emplace_back([this, name, before = old->second] { storages_[name] = before; });
+  if (old == storages_.end())
+    undo_.emplace_back([this, name] { storages_.erase(name); });
+  else
+    undo_.emplace_back([this, name, before = old->second] { storages_[name] = before; });
   storages_[name] = std::move(place);
 }
 
@@ -66,7 +72,9 @@ void Emitter::block(const Block& body) {
 void Emitter::set_line(const Span& span) {
   if (subprogram_ == nullptr) return;
   if (span.is_known()) lines_.push_back(span);
-  if (!lines_.empty()) b_.SetCurrentDebugLocation(llvm::DILocation::get(module_.getContext(), static_cast<unsigned>(lines_.size()), 1, subprogram_));
+  if (!lines_.empty())
+    b_.SetCurrentDebugLocation(
+        llvm::DILocation::get(module_.getContext(), static_cast<unsigned>(lines_.size()), 1, subprogram_));
 }
 
 void Emitter::statement(const Stmt& stmt) {
@@ -91,8 +99,9 @@ void Emitter::statement(const Stmt& stmt) {
       },
       [&](const Buffer& node) { define_storage(node.name, declare_buffer(node)); }, [&](const Let& node) { let(node); },
       [&](const Store& node) { store(node); }, [&](const Instr& node) { instruction(node); },
-      [&](const Copy& node) { on_tile(node); }, [&](const Fill& node) { on_tile(node); }, [&](const Mma& node) { on_tile(node); },
-      [&](const Fold& node) { on_tile(node); }, [&](const Pipe& node) { on_tile(node); }, [&](const Verb& node) { on_tile(node); },
+      [&](const Copy& node) { on_tile(node); }, [&](const Fill& node) { on_tile(node); },
+      [&](const Mma& node) { on_tile(node); }, [&](const Fold& node) { on_tile(node); },
+      [&](const Pipe& node) { on_tile(node); }, [&](const Verb& node) { on_tile(node); },
       [&](const Role& node) { on_tile(node); }, [&](const Labelled& node) { on_tile(node); },
       [&](const Chain& node) { on_tile(node); }, [&](const Publish& node) { on_tile(node); },
       [&](const Lookback& node) { on_tile(node); });
@@ -103,9 +112,12 @@ void Emitter::let(const Let& node) {
   define(node.name, value(node.value), is_known);
 }
 
-void Emitter::nest(const std::vector<Axis>& axes, bool unrolled, const std::function<void()>& body) { axis_loop(axes, 0, unrolled, body); }
+void Emitter::nest(const std::vector<Axis>& axes, bool unrolled, const std::function<void()>& body) {
+  axis_loop(axes, 0, unrolled, body);
+}
 
-void Emitter::axis_loop(const std::vector<Axis>& axes, std::size_t position, bool unrolled, const std::function<void()>& body) {
+void Emitter::axis_loop(const std::vector<Axis>& axes, std::size_t position, bool unrolled,
+                        const std::function<void()>& body) {
   if (position == axes.size()) return body();
   const Axis& axis = axes[position];
   const bool is_known_nonnegative = !axis.lo || is_nonnegative(axis.lo);
@@ -130,7 +142,8 @@ void Emitter::axis_loop(const std::vector<Axis>& axes, std::size_t position, boo
   for (std::int64_t at = constant_of(first); at < end; at += stride) run(arithmetic_.index(at));
 }
 
-void Emitter::counted_loop(Value* first, Value* past, Value* step, const std::string& name, const std::function<void(Value*)>& body) {
+void Emitter::counted_loop(Value* first, Value* past, Value* step, const std::string& name,
+                           const std::function<void(Value*)>& body) {
   llvm::BasicBlock* before = b_.GetInsertBlock();
   llvm::BasicBlock* head = new_block("loop");
   llvm::BasicBlock* inside = new_block("body");

@@ -62,8 +62,12 @@ class OrcKernel final : public HostKernel {
  public:
   using Entry = void (*)(void* const*, const std::int64_t*, std::int64_t, std::int64_t, std::int64_t*, std::byte*);
 
-  OrcKernel(const Plan& plan, std::vector<Axis> axes, std::unique_ptr<llvm::orc::LLJIT> jit, Entry entry, std::int64_t scratch_bytes)
-      : axes_(std::move(axes)), jit_(std::move(jit)), entry_(entry), scratch_bytes_(static_cast<std::size_t>(scratch_bytes)) {
+  OrcKernel(const Plan& plan, std::vector<Axis> axes, std::unique_ptr<llvm::orc::LLJIT> jit, Entry entry,
+            std::int64_t scratch_bytes)
+      : axes_(std::move(axes)),
+        jit_(std::move(jit)),
+        entry_(entry),
+        scratch_bytes_(static_cast<std::size_t>(scratch_bytes)) {
     for (const Dim& dim : plan.dims) dims_.push_back(dim.name);
   }
 
@@ -80,10 +84,11 @@ class OrcKernel final : public HostKernel {
     return product;
   }
 
-  void run(const std::vector<void*>& tensors, const std::vector<std::int64_t>& dims, std::int64_t first, std::int64_t last,
-           std::int64_t* error_word) const override {
+  void run(const std::vector<void*>& tensors, const std::vector<std::int64_t>& dims, std::int64_t first,
+           std::int64_t last, std::int64_t* error_word) const override {
     std::unique_ptr<std::byte[], FreeScratch> scratch;
-    if (scratch_bytes_ > 0) scratch.reset(static_cast<std::byte*>(::operator new[](scratch_bytes_, std::align_val_t(scratch_alignment))));
+    if (scratch_bytes_ > 0)
+      scratch.reset(static_cast<std::byte*>(::operator new[](scratch_bytes_, std::align_val_t(scratch_alignment))));
     entry_(tensors.data(), dims.data(), first, last, error_word, scratch.get());
   }
 
@@ -116,13 +121,16 @@ std::unique_ptr<HostKernel> compile_for_host(const Plan& plan, const Kernel& ker
   }
   std::string faults;
   llvm::raw_string_ostream stream(faults);
-  if (llvm::verifyModule(*module, &stream)) internal_error(fmt::format("llvm: kernel `{}` gave a module that does not verify: {}", kernel.name, faults));
+  if (llvm::verifyModule(*module, &stream))
+    internal_error(fmt::format("llvm: kernel `{}` gave a module that does not verify: {}", kernel.name, faults));
   optimise(*module, *machine);
 
-  auto jit = expect(llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(machine_builder)).create(), "the JIT cannot start");
+  auto jit = expect(llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(machine_builder)).create(),
+                    "the JIT cannot start");
   // libm and what LLVM calls itself (memset, memcpy).
   jit->getMainJITDylib().addGenerator(
-      expect(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(jit->getDataLayout().getGlobalPrefix()), "the symbols of this process"));
+      expect(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(jit->getDataLayout().getGlobalPrefix()),
+             "the symbols of this process"));
   expect(jit->addIRModule(llvm::orc::ThreadSafeModule(std::move(module), std::move(context))), "the module");
   const auto entry = expect(jit->lookup(name), "the kernel's function").toPtr<OrcKernel::Entry>();
   return std::make_unique<OrcKernel>(plan, nest.axes, std::move(jit), entry, emitter.scratch_bytes());

@@ -18,12 +18,16 @@ constexpr std::int64_t most_stack_bytes = 512 * 1024;
 
 }  // namespace
 
-HostEmitter::HostEmitter(const Plan& plan, const Kernel& kernel, llvm::Module& module) : Emitter(plan, module, 64, NativeNarrow{}), kernel_(kernel) {
-  if (kernel.stage != Stage::Tile) throw MachineError(fmt::format("the cpu device runs kernels of the tile stage, and `{}` is at thread stage", kernel.name));
+HostEmitter::HostEmitter(const Plan& plan, const Kernel& kernel, llvm::Module& module)
+    : Emitter(plan, module, 64, NativeNarrow{}), kernel_(kernel) {
+  if (kernel.stage != Stage::Tile)
+    throw MachineError(
+        fmt::format("the cpu device runs kernels of the tile stage, and `{}` is at thread stage", kernel.name));
   for (const Param& param : plan.params) tensors_.emplace_back(param.name, TensorInfo{param.dtype, param.shape});
   for (const Temp& temp : plan.temps) tensors_.emplace_back(temp.name, TensorInfo{temp.dtype, temp.shape});
   for (const Step& step : plan.steps)
-    if (const Table* table = std::get_if<Table>(&step)) tensors_.emplace_back(table->name, TensorInfo{table->dtype, table->shape});
+    if (const Table* table = std::get_if<Table>(&step))
+      tensors_.emplace_back(table->name, TensorInfo{table->dtype, table->shape});
 }
 
 void HostEmitter::emit(const HostNest& nest, const std::string& name) {
@@ -36,24 +40,28 @@ void HostEmitter::emit(const HostNest& nest, const std::string& name) {
   b_.CreateRetVoid();
 }
 
-// The entry takes arrays of pointers and dims apart; the kernel behind it has them as arguments, so that LLVM may be told
-// that no two tensors overlap.
+// The entry takes arrays of pointers and dims apart; the kernel behind it has them as arguments, so that LLVM may be
+// told that no two tensors overlap.
 void HostEmitter::make_functions(const std::string& name) {
   llvm::Type* pointer = b_.getPtrTy();
   llvm::Type* word = b_.getInt64Ty();
-  auto* entry = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), {pointer, pointer, word, word, pointer, pointer}, false),
-                                       llvm::Function::ExternalLinkage, name, module_);
+  auto* entry = llvm::Function::Create(
+      llvm::FunctionType::get(b_.getVoidTy(), {pointer, pointer, word, word, pointer, pointer}, false),
+      llvm::Function::ExternalLinkage, name, module_);
   std::vector<llvm::Type*> types(tensors_.size(), pointer);
   types.insert(types.end(), plan_.dims.size(), word);
   types.insert(types.end(), {word, word, pointer, pointer});
-  function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false), llvm::Function::InternalLinkage, name + ".body", module_);
+  function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
+                                     llvm::Function::InternalLinkage, name + ".body", module_);
   function_->addFnAttr(llvm::Attribute::NoInline);
   function_->addFnAttr(llvm::Attribute::NoUnwind);
 
   b_.SetInsertPoint(llvm::BasicBlock::Create(module_.getContext(), "entry", entry));
   std::vector<Value*> arguments;
-  for (std::size_t n = 0; n < tensors_.size(); ++n) arguments.push_back(b_.CreateLoad(pointer, b_.CreateConstInBoundsGEP1_64(pointer, entry->getArg(0), n)));
-  for (std::size_t n = 0; n < plan_.dims.size(); ++n) arguments.push_back(b_.CreateLoad(word, b_.CreateConstInBoundsGEP1_64(word, entry->getArg(1), n)));
+  for (std::size_t n = 0; n < tensors_.size(); ++n)
+    arguments.push_back(b_.CreateLoad(pointer, b_.CreateConstInBoundsGEP1_64(pointer, entry->getArg(0), n)));
+  for (std::size_t n = 0; n < plan_.dims.size(); ++n)
+    arguments.push_back(b_.CreateLoad(word, b_.CreateConstInBoundsGEP1_64(word, entry->getArg(1), n)));
   for (unsigned n = 2; n < 6; ++n) arguments.push_back(entry->getArg(n));
   b_.CreateCall(function_, arguments);
   b_.CreateRetVoid();
@@ -67,9 +75,13 @@ void HostEmitter::bind_arguments() {
     if (const Copy* copy = as<Copy>(stmt)) written.push_back(copy->target.buffer);
     return true;
   });
-  const auto is_written = [&](const std::string& name) { return std::find(written.begin(), written.end(), name) != written.end(); };
+  const auto is_written = [&](const std::string& name) {
+    return std::find(written.begin(), written.end(), name) != written.end();
+  };
   // An inout tensor may overlap an input: then neither is known to stand alone.
-  const bool writes_inout = std::any_of(plan_.params.begin(), plan_.params.end(), [&](const Param& param) { return param.kind == ParamKind::InOut && is_written(param.name); });
+  const bool writes_inout = std::any_of(plan_.params.begin(), plan_.params.end(), [&](const Param& param) {
+    return param.kind == ParamKind::InOut && is_written(param.name);
+  });
 
   unsigned position = 0;
   for (const auto& [name, tensor] : tensors_) {
@@ -100,8 +112,8 @@ void HostEmitter::bind_arguments() {
   function_->getArg(position)->addAttr(llvm::Attribute::NoAlias);
 }
 
-// Iterations first .. last of the nest, counted row by row: the last axis is a plain loop over what is left of its row, the
-// other digits are carried between rows.
+// Iterations first .. last of the nest, counted row by row: the last axis is a plain loop over what is left of its row,
+// the other digits are carried between rows.
 void HostEmitter::iterate(const HostNest& nest) {
   Value* zero = b_.getInt64(0);
   Value* one = b_.getInt64(1);
@@ -113,7 +125,9 @@ void HostEmitter::iterate(const HostNest& nest) {
     low.push_back(axis.lo ? value(axis.lo) : zero);
     step.push_back(axis.step ? value(axis.step) : one);
     Value* extent = b_.CreateSub(value(axis.hi), low.back(), "", false, true);
-    Value* trips = is_integer_constant(axis.step, 1) || !axis.step ? extent : arithmetic_.ceildiv(Dtype::Index, extent, step.back(), {});
+    Value* trips = is_integer_constant(axis.step, 1) || !axis.step
+                       ? extent
+                       : arithmetic_.ceildiv(Dtype::Index, extent, step.back(), {});
     count.push_back(b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, trips, zero));
   }
   std::vector<Value*> digit(rank);
@@ -138,16 +152,20 @@ void HostEmitter::iterate(const HostNest& nest) {
   in_scope([&] {
     for (std::size_t axis = 0; axis + 1 < rank; ++axis) {
       Value* place = b_.CreateLoad(b_.getInt64Ty(), digit[axis]);
-      define(nest.axes[axis].name, b_.CreateAdd(low[axis], b_.CreateMul(place, step[axis], "", false, true), "", false, true),
+      define(nest.axes[axis].name,
+             b_.CreateAdd(low[axis], b_.CreateMul(place, step[axis], "", false, true), "", false, true),
              !nest.axes[axis].lo || is_nonnegative(nest.axes[axis].lo));
     }
     const Axis& inner = nest.axes[rank - 1];
     Value* start = b_.CreateLoad(b_.getInt64Ty(), digit[rank - 1]);
-    Value* run = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateSub(count[rank - 1], start), b_.CreateSub(last_, at));
+    Value* run =
+        b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, b_.CreateSub(count[rank - 1], start), b_.CreateSub(last_, at));
     const bool is_known = !inner.lo || is_nonnegative(inner.lo);
     counted_loop(start, b_.CreateAdd(start, run, "", false, true), one, inner.name, [&](Value* place) {
       in_scope([&] {
-        define(inner.name, b_.CreateAdd(low[rank - 1], b_.CreateMul(place, step[rank - 1], "", false, true), "", false, true), is_known);
+        define(inner.name,
+               b_.CreateAdd(low[rank - 1], b_.CreateMul(place, step[rank - 1], "", false, true), "", false, true),
+               is_known);
         block(nest.body);
       });
     });
@@ -179,7 +197,8 @@ Storage HostEmitter::declare_buffer(const Buffer& buffer) {
     stack_bytes_ += bytes;
     storage.address = stack_array(arithmetic_.memory_type(buffer.dtype), elements, buffer.name);
   } else {
-    storage.address = b_.CreateInBoundsGEP(b_.getInt8Ty(), scratch_, b_.getInt64(static_cast<std::uint64_t>(scratch_bytes_)));
+    storage.address =
+        b_.CreateInBoundsGEP(b_.getInt8Ty(), scratch_, b_.getInt64(static_cast<std::uint64_t>(scratch_bytes_)));
     scratch_bytes_ += (bytes + 63) / 64 * 64;
   }
   return storage;
@@ -197,8 +216,8 @@ Value* HostEmitter::library_call(const std::string& name, Dtype dtype, const std
   return call;
 }
 
-// Of f32 as ir/scalar.h has it: the function of f64, rounded once, so that the host gives the bits of the interpreters. A
-// fast form is the accurate function here: the host has no approximations of its own.
+// Of f32 as ir/scalar.h has it: the function of f64, rounded once, so that the host gives the bits of the interpreters.
+// A fast form is the accurate function here: the host has no approximations of its own.
 Value* HostEmitter::library_function(const FunctionInfo& function, Dtype dtype, const std::vector<Value*>& arguments) {
   std::string name(function.name);
   if (name.ends_with(".fast")) name.resize(name.size() - 5);
@@ -206,17 +225,25 @@ Value* HostEmitter::library_function(const FunctionInfo& function, Dtype dtype, 
   std::vector<Value*> wide;
   for (Value* argument : arguments) wide.push_back(arithmetic_.convert(Dtype::F64, dtype, argument));
   Value* result = nullptr;
-  if (name == "rsqrt") result = b_.CreateFDiv(llvm::ConstantFP::get(b_.getDoubleTy(), 1.0), b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, wide.at(0)));
-  else result = library_call(name, Dtype::F64, wide);
+  if (name == "rsqrt")
+    result = b_.CreateFDiv(llvm::ConstantFP::get(b_.getDoubleTy(), 1.0),
+                           b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, wide.at(0)));
+  else
+    result = library_call(name, Dtype::F64, wide);
   return arithmetic_.convert(dtype, Dtype::F64, result);
 }
 
-Value* HostEmitter::remainder(Dtype dtype, Value* a, Value* b) { return library_call(dtype == Dtype::F64 ? "fmod" : "fmodf", dtype, {a, b}); }
-
-Value* HostEmitter::instruction_value(const Expr& expr, const Call& call) {
-  throw UserError(expr.operator bool() ? expr->span : Span{}, fmt::format("the cpu device does not have the instruction `{}`", call.function));
+Value* HostEmitter::remainder(Dtype dtype, Value* a, Value* b) {
+  return library_call(dtype == Dtype::F64 ? "fmod" : "fmodf", dtype, {a, b});
 }
 
-void HostEmitter::instruction(const Instr& instr) { throw MachineError(fmt::format("the cpu device does not have the instruction `{}`", instr.op)); }
+Value* HostEmitter::instruction_value(const Expr& expr, const Call& call) {
+  throw UserError(expr.operator bool() ? expr->span : Span{},
+                  fmt::format("the cpu device does not have the instruction `{}`", call.function));
+}
+
+void HostEmitter::instruction(const Instr& instr) {
+  throw MachineError(fmt::format("the cpu device does not have the instruction `{}`", instr.op));
+}
 
 }  // namespace tilewright

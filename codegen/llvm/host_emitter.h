@@ -32,7 +32,8 @@ class HostEmitter final : public Emitter {
   };
 
   llvm::Value* predefined(const std::string& name) override;
-  llvm::Value* library_function(const FunctionInfo& function, Dtype dtype, const std::vector<llvm::Value*>& arguments) override;
+  llvm::Value* library_function(const FunctionInfo& function, Dtype dtype,
+                                const std::vector<llvm::Value*>& arguments) override;
   llvm::Value* remainder(Dtype dtype, llvm::Value* a, llvm::Value* b) override;
   llvm::Value* instruction_value(const Expr& expr, const Call& call) override;
   void instruction(const Instr& instr) override;

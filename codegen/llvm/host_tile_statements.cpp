@@ -19,11 +19,14 @@ void HostEmitter::tile_statement(const Stmt& stmt) {
       },
       [&](const std::string& name) { return is_defined(name) || name.ends_with(".in") || name.ends_with(".out"); }};
   const auto nest = [&](const auto& node) { block(reference_nest(node, names)); };
-  const auto shared_by_both = [&](const auto&) { internal_error("llvm: a statement of both stages among those of the tile stage"); };
+  const auto shared_by_both = [&](const auto&) {
+    internal_error("llvm: a statement of both stages among those of the tile stage");
+  };
   match(
-      stmt, [&](const Copy& node) { nest(node); }, [&](const Fill& node) { nest(node); }, [&](const Mma& node) { nest(node); },
-      [&](const Fold& node) { nest(node); }, [&](const Pipe& node) { pipe(node); }, [&](const Verb& node) { verb(node); },
-      [&](const Role&) {}, [&](const Labelled& node) { statement(node.statement); }, [&](const Chain& node) { chain(node); },
+      stmt, [&](const Copy& node) { nest(node); }, [&](const Fill& node) { nest(node); },
+      [&](const Mma& node) { nest(node); }, [&](const Fold& node) { nest(node); },
+      [&](const Pipe& node) { pipe(node); }, [&](const Verb& node) { verb(node); }, [&](const Role&) {},
+      [&](const Labelled& node) { statement(node.statement); }, [&](const Chain& node) { chain(node); },
       [&](const Publish& node) { publish(node); }, [&](const Lookback& node) { lookback(node); },
       [&](const Loop& node) { shared_by_both(node); }, [&](const If& node) { shared_by_both(node); },
       [&](const Buffer& node) { shared_by_both(node); }, [&](const Let& node) { shared_by_both(node); },
@@ -49,13 +52,17 @@ void HostEmitter::verb(const Verb& node) {
   const auto advance = [&](Value* next, Value* current) {
     Value* slot = b_.CreateLoad(b_.getInt64Ty(), next);
     b_.CreateStore(slot, current);
-    b_.CreateStore(b_.CreateURem(b_.CreateAdd(slot, b_.getInt64(1)), b_.getInt64(static_cast<std::uint64_t>(state.slots))), next);
+    b_.CreateStore(
+        b_.CreateURem(b_.CreateAdd(slot, b_.getInt64(1)), b_.getInt64(static_cast<std::uint64_t>(state.slots))), next);
   };
   switch (node.kind) {
-    case VerbKind::Acquire: return advance(state.next_in, state.in);
-    case VerbKind::Wait: return advance(state.next_out, state.out);
+    case VerbKind::Acquire:
+      return advance(state.next_in, state.in);
+    case VerbKind::Wait:
+      return advance(state.next_out, state.out);
     case VerbKind::Commit:
-    case VerbKind::Release: return;
+    case VerbKind::Release:
+      return;
   }
 }
 
@@ -81,12 +88,15 @@ void HostEmitter::publish(const Publish& node) {
   const ChainState& state = chains_.at(node.chain);
   Value* total = b_.CreateLoad(arithmetic_.type(state.dtype), state.total);
   b_.CreateStore(total, state.before);
-  b_.CreateStore(arithmetic_.binary(binary_of(state.op, state.dtype), state.dtype, total, value(node.value)), state.total);
+  b_.CreateStore(arithmetic_.binary(binary_of(state.op, state.dtype), state.dtype, total, value(node.value)),
+                 state.total);
 }
 
 void HostEmitter::lookback(const Lookback& node) {
   const ChainState& state = chains_.at(node.chain);
-  store_to(node.target, [&]() -> Value* { return b_.CreateLoad(arithmetic_.type(state.dtype), state.before); }, std::nullopt);
+  store_to(
+      node.target, [&]() -> Value* { return b_.CreateLoad(arithmetic_.type(state.dtype), state.before); },
+      std::nullopt);
 }
 
 }  // namespace tilewright

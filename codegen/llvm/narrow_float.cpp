@@ -14,7 +14,7 @@ using llvm::Value;
 struct Format {
   unsigned mantissa;
   unsigned bias;
-  std::uint32_t most;      // infinity for f16, the largest finite value where the format saturates
+  std::uint32_t most;  // infinity for f16, the largest finite value where the format saturates
   std::uint32_t not_a_number;
 };
 
@@ -39,15 +39,16 @@ Value* bf16_from_f32(IRBuilderBase& b, Value* value) {
   return b.CreateTrunc(b.CreateSelect(is_nan, b.getInt32(0x7fff), rounded), b.getInt16Ty());
 }
 
-// Normal results: half a unit is added below the last bit kept, one less where that bit is even. Denormal ones: adding a
-// power of two whose unit is theirs leaves the rounded mantissa in the low bits.
+// Normal results: half a unit is added below the last bit kept, one less where that bit is even. Denormal ones: adding
+// a power of two whose unit is theirs leaves the rounded mantissa in the low bits.
 Value* small_from_f32(IRBuilderBase& b, const Format& format, Value* value) {
   const unsigned dropped = 23 - format.mantissa;
   Value* bits = bits_of_float(b, value);
   Value* magnitude = b.CreateAnd(bits, b.getInt32(0x7fffffff));
   Value* is_nan = b.CreateICmpUGT(magnitude, b.getInt32(0x7f800000));
   // From here on everything is `most`; the clamp keeps the addition below from running over.
-  magnitude = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, magnitude, b.getInt32(exponent_bits(127 + format.bias + 2)));
+  magnitude =
+      b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, magnitude, b.getInt32(exponent_bits(127 + format.bias + 2)));
 
   Value* last = b.CreateAnd(b.CreateLShr(magnitude, dropped), b.getInt32(1));
   const std::uint32_t rebias = exponent_bits(format.bias) - exponent_bits(127) + (1U << (dropped - 1)) - 1;
@@ -108,17 +109,21 @@ Value* odd_f32_from_f64(IRBuilderBase& b, Value* value) {
   Value* back = b.CreateFPExt(nearest, b.getDoubleTy());
   Value* is_inexact = b.CreateFCmpONE(back, value);
   // Where rounding went away from zero, the next magnitude below is the truncated one.
-  Value* went_up = b.CreateFCmpOGT(b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back), b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, value));
+  Value* went_up = b.CreateFCmpOGT(b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back),
+                                   b.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, value));
   Value* truncated = b.CreateSub(bits_of_float(b, nearest), b.CreateZExt(went_up, b.getInt32Ty()));
   Value* odd = b.CreateOr(truncated, b.getInt32(1));
   return b.CreateSelect(is_inexact, float_of_bits(b, odd), nearest);
 }
 
 Value* odd_f64_from_i64(IRBuilderBase& b, Value* value, bool is_signed) {
-  const auto as_double = [&](Value* integer) { return is_signed ? b.CreateSIToFP(integer, b.getDoubleTy()) : b.CreateUIToFP(integer, b.getDoubleTy()); };
+  const auto as_double = [&](Value* integer) {
+    return is_signed ? b.CreateSIToFP(integer, b.getDoubleTy()) : b.CreateUIToFP(integer, b.getDoubleTy());
+  };
   // 53 bits are exact; above, 11 bits are folded into the last one that stays.
   const std::uint64_t most = std::uint64_t{1} << 53;
-  Value* fits = is_signed ? b.CreateICmpULE(b.CreateAdd(value, b.getInt64(most)), b.getInt64(2 * most)) : b.CreateICmpULE(value, b.getInt64(most));
+  Value* fits = is_signed ? b.CreateICmpULE(b.CreateAdd(value, b.getInt64(most)), b.getInt64(2 * most))
+                          : b.CreateICmpULE(value, b.getInt64(most));
   Value* high = is_signed ? b.CreateAShr(value, 11) : b.CreateLShr(value, 11);
   Value* sticky = b.CreateZExt(b.CreateICmpNE(b.CreateAnd(value, b.getInt64(0x7ff)), b.getInt64(0)), b.getInt64Ty());
   Value* folded = b.CreateFMul(as_double(b.CreateOr(high, sticky)), llvm::ConstantFP::get(b.getDoubleTy(), 2048.0));

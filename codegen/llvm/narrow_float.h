@@ -8,8 +8,8 @@
 
 namespace tilewright {
 
-// Which narrow floats the machine converts itself (fptrunc and fpext are then one instruction); the others are converted
-// by integer arithmetic, which every machine has and which vectorises.
+// Which narrow floats the machine converts itself (fptrunc and fpext are then one instruction); the others are
+// converted by integer arithmetic, which every machine has and which vectorises.
 struct NativeNarrow {
   bool f16 = false;
   bool bf16 = false;
@@ -19,8 +19,8 @@ llvm::Value* f32_from_narrow(llvm::IRBuilderBase& builder, const NativeNarrow& n
 // To nearest even; beyond the largest f16 and bf16 give infinity, e4m3 and e5m2 saturate.
 llvm::Value* narrow_from_f32(llvm::IRBuilderBase& builder, const NativeNarrow& native, Dtype dtype, llvm::Value* value);
 
-// f64 to f32, rounded to odd: what was lost stays visible in the last bit, so that the next rounding, to a narrower type,
-// is the only one that counts.
+// f64 to f32, rounded to odd: what was lost stays visible in the last bit, so that the next rounding, to a narrower
+// type, is the only one that counts.
 llvm::Value* odd_f32_from_f64(llvm::IRBuilderBase& builder, llvm::Value* value);
 // An integer of 64 bits as f64, rounded to odd.
 llvm::Value* odd_f64_from_i64(llvm::IRBuilderBase& builder, llvm::Value* value, bool is_signed);

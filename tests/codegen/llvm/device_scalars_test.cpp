@@ -14,7 +14,8 @@ void run_on_device(const ScalarCase& scalars, Backend backend) {
   for (const auto& [name, values] : {std::pair("A", &scalars.a), std::pair("B", &scalars.b)}) {
     HostTensor tensor = make_tensor(scalars.dtype, {count});
     const auto bytes = static_cast<std::size_t>(bytes_of(scalars.dtype));
-    for (std::size_t n = 0; n < values->size(); ++n) store_scalar(scalars.dtype, tensor.data.data() + n * bytes, (*values)[n]);
+    for (std::size_t n = 0; n < values->size(); ++n)
+      store_scalar(scalars.dtype, tensor.data.data() + n * bytes, (*values)[n]);
     inputs.emplace(name, std::move(tensor));
   }
   Arguments arguments = bind_arguments(plan, std::move(inputs));
@@ -24,7 +25,8 @@ void run_on_device(const ScalarCase& scalars, Backend backend) {
   run_on_cuda(compile_plan(plan, options), arguments);
   scalars.check([&](std::size_t column, std::size_t n) {
     const Dtype dtype = scalars.columns[column].dtype;
-    return load_scalar(dtype, arguments.tensors.at(fmt::format("C{}", column)).data.data() + n * static_cast<std::size_t>(bytes_of(dtype)));
+    return load_scalar(dtype, arguments.tensors.at(fmt::format("C{}", column)).data.data() +
+                                  n * static_cast<std::size_t>(bytes_of(dtype)));
   });
 }
 

@@ -1,4 +1,5 @@
-// compile_for_host on the texts of the ladder: whole kernels, each construct of the tile stage, against loops written here.
+// compile_for_host on the texts of the ladder: whole kernels, each construct of the tile stage, against loops written
+// here.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -56,7 +57,9 @@ struct HostCall {
   std::byte* element(const std::string& tensor, std::size_t at) {
     return memory.at(tensor).data() + at * static_cast<std::size_t>(bytes_of(find_tensor(plan, tensor)->dtype));
   }
-  std::size_t size(const std::string& tensor) { return memory.at(tensor).size() / static_cast<std::size_t>(bytes_of(find_tensor(plan, tensor)->dtype)); }
+  std::size_t size(const std::string& tensor) {
+    return memory.at(tensor).size() / static_cast<std::size_t>(bytes_of(find_tensor(plan, tensor)->dtype));
+  }
   void set(const std::string& tensor, std::size_t at, double value) {
     const Dtype dtype = find_tensor(plan, tensor)->dtype;
     store_scalar(dtype, element(tensor, at), convert(dtype, Dtype::F64, real_scalar(value)));
@@ -76,7 +79,8 @@ struct HostCall {
     for (const Kernel* kernel : kernels_of(plan)) {
       const auto compiled = compile_for_host(plan, *kernel);
       const std::int64_t count = compiled->iterations(dims);
-      for (std::int64_t part = 0; part < parts; ++part) compiled->run(tensors, dims, count * part / parts, count * (part + 1) / parts, error_word);
+      for (std::int64_t part = 0; part < parts; ++part)
+        compiled->run(tensors, dims, count * part / parts, count * (part + 1) / parts, error_word);
     }
   }
 };
@@ -111,8 +115,9 @@ void check_matmul(const std::string& name, std::size_t rows, std::size_t columns
 
 TEST_SUITE("codegen") {
   TEST_CASE("llvm host: every rung of the matmul ladder is exact on exact data") {
-    for (const char* name : {"matmul.00.lowered", "matmul.01.tile", "matmul.02.warps", "matmul.03.stage", "matmul.04.mma", "matmul.05.pipeline",
-                             "matmul.06.roles", "matmul.07.cluster", "matmul.08.epilogue", "matmul.09.persist"}) {
+    for (const char* name :
+         {"matmul.00.lowered", "matmul.01.tile", "matmul.02.warps", "matmul.03.stage", "matmul.04.mma",
+          "matmul.05.pipeline", "matmul.06.roles", "matmul.07.cluster", "matmul.08.epilogue", "matmul.09.persist"}) {
       check_matmul(name, 130, 264, 72);
       check_matmul(name, 1, 8, 8);
     }
@@ -142,7 +147,9 @@ TEST_SUITE("codegen") {
         double most = -1e9, sum = 0;
         for (std::size_t d = 0; d < 1030; ++d) most = std::max(most, call.get("X", r * 1030 + d));
         for (std::size_t d = 0; d < 1030; ++d) sum += std::exp(call.get("X", r * 1030 + d) - most);
-        for (std::size_t d = 0; d < 1030; ++d) CHECK(call.get("Y", r * 1030 + d) == doctest::Approx(std::exp(call.get("X", r * 1030 + d) - most) / sum).epsilon(1e-5));
+        for (std::size_t d = 0; d < 1030; ++d)
+          CHECK(call.get("Y", r * 1030 + d) ==
+                doctest::Approx(std::exp(call.get("X", r * 1030 + d) - most) / sum).epsilon(1e-5));
       }
     }
   }
@@ -151,11 +158,14 @@ TEST_SUITE("codegen") {
     HostCall call("stencil", {{"H", 21}, {"W", 50}});
     for (std::size_t n = 0; n < 21 * 50; ++n) call.set("I", n, static_cast<double>(n % 13));
     call.run(3);
-    const auto at = [&](int y, int x) { return y < 0 || x < 0 || y >= 21 || x >= 50 ? 0.0 : call.get("I", static_cast<std::size_t>(y * 50 + x)); };
+    const auto at = [&](int y, int x) {
+      return y < 0 || x < 0 || y >= 21 || x >= 50 ? 0.0 : call.get("I", static_cast<std::size_t>(y * 50 + x));
+    };
     for (int y = 0; y < 21; ++y)
       for (int x = 0; x < 50; ++x) {
         const double sum = at(y, x) + at(y - 1, x) + at(y + 1, x) + at(y, x - 1) + at(y, x + 1);
-        CHECK(call.get("O", static_cast<std::size_t>(y * 50 + x)) == static_cast<double>(0.2F * static_cast<float>(sum)));
+        CHECK(call.get("O", static_cast<std::size_t>(y * 50 + x)) ==
+              static_cast<double>(0.2F * static_cast<float>(sum)));
       }
   }
 

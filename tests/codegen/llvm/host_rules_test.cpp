@@ -29,7 +29,9 @@ std::vector<std::int32_t> run(const std::string& text, std::vector<std::int32_t>
 std::vector<std::int32_t> shifted(const std::string& rule, std::int32_t size) {
   std::vector<std::int32_t> input(static_cast<std::size_t>(size));
   std::iota(input.begin(), input.end(), 1);
-  return run("plan p {\n  dim N\n  in A: i32[N]\n  out C: i32[15]\n  kernel C { parallel i in 15 { C[i] = A[i - 7; " + rule + "] } }\n}\n", input, 15);
+  return run("plan p {\n  dim N\n  in A: i32[N]\n  out C: i32[15]\n  kernel C { parallel i in 15 { C[i] = A[i - 7; " +
+                 rule + "] } }\n}\n",
+             input, 15);
 }
 
 }  // namespace
@@ -46,16 +48,21 @@ TEST_SUITE("codegen") {
   }
 
   TEST_CASE("llvm host: inner bounds of an outer nest may depend on outer axes") {
-    const auto result = run("plan p {\n  dim N\n  in A: i32[N]\n  out C: i32[16]\n  kernel C { parallel i in 4, j in i .. 4 { C[i*4 + j] = A[j] } }\n}\n", {1, 2, 3, 4}, 16);
+    const auto result =
+        run("plan p {\n  dim N\n  in A: i32[N]\n  out C: i32[16]\n  kernel C { parallel i in 4, j in i .. 4 { C[i*4 + "
+            "j] = A[j] } }\n}\n",
+            {1, 2, 3, 4}, 16);
     for (std::int32_t i = 0; i < 4; ++i)
       for (std::int32_t j = 0; j < 4; ++j) CHECK(result[static_cast<std::size_t>(i * 4 + j)] == (j < i ? -99 : j + 1));
   }
 
   TEST_CASE("llvm host: steps, lets in front, and a kernel of several parts") {
-    CHECK(run("plan p {\n  dim N\n  in A: i32[N]\n  out C: i32[8]\n  kernel C { let k = N / 2\n  parallel i in 1 .. N step 3 { C[i] = A[i] + i32(k) } }\n}\n", {1, 2, 3, 4, 5, 6, 7, 8}, 8) ==
-          std::vector<std::int32_t>{-99, 6, -99, -99, 9, -99, -99, 12});
-    CHECK(run("plan p {\n  dim N\n  in A: i32[N]\n  out C: i32[4]\n  kernel C { parallel i in 2 { C[i] = A[i] }\n  parallel i in 2 { C[i + 2] = C[i] * 2 } }\n}\n", {3, 4}, 4) ==
-          std::vector<std::int32_t>{3, 4, 6, 8});
+    CHECK(run("plan p {\n  dim N\n  in A: i32[N]\n  out C: i32[8]\n  kernel C { let k = N / 2\n  parallel i in 1 .. N "
+              "step 3 { C[i] = A[i] + i32(k) } }\n}\n",
+              {1, 2, 3, 4, 5, 6, 7, 8}, 8) == std::vector<std::int32_t>{-99, 6, -99, -99, 9, -99, -99, 12});
+    CHECK(run("plan p {\n  dim N\n  in A: i32[N]\n  out C: i32[4]\n  kernel C { parallel i in 2 { C[i] = A[i] }\n  "
+              "parallel i in 2 { C[i + 2] = C[i] * 2 } }\n}\n",
+              {3, 4}, 4) == std::vector<std::int32_t>{3, 4, 6, 8});
   }
 }
 

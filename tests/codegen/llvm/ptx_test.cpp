@@ -38,7 +38,9 @@ std::string libdevice() {
   return path ? path->string() : "";
 }
 
-std::string ptx_of(const Plan& plan, const std::string& arch = "sm_90a") { return print_ptx(plan, *kernels_of(plan).at(0), arch, libdevice()).text; }
+std::string ptx_of(const Plan& plan, const std::string& arch = "sm_90a") {
+  return print_ptx(plan, *kernels_of(plan).at(0), arch, libdevice()).text;
+}
 
 bool holds(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
@@ -57,7 +59,8 @@ void assemble(const Plan& plan, const char* arch) {
 }
 
 // One thread an element: each output is one expression.
-Plan pointwise(const std::string& inputs, const std::vector<std::pair<Dtype, std::string>>& outputs, int index_bits = 32) {
+Plan pointwise(const std::string& inputs, const std::vector<std::pair<Dtype, std::string>>& outputs,
+               int index_bits = 32) {
   std::string declared, stores, names;
   for (std::size_t n = 0; n < outputs.size(); ++n) {
     declared += fmt::format("  out C{}: {}[N]\n", n, info(outputs[n].first).name);
@@ -99,10 +102,13 @@ TEST_SUITE("codegen") {
   }
 
   TEST_CASE("llvm: arithmetic is rounded once, to nearest, with denormals") {
-    const Plan plan = pointwise("  in A: f32[N]\n  in B: f32[N]\n",
-                                {{Dtype::F32, "A[i]*B[i] + A[i]"}, {Dtype::F32, "A[i] / B[i]"}, {Dtype::F32, "sqrt(A[i])"}, {Dtype::F32, "max(A[i], B[i])"}});
+    const Plan plan = pointwise("  in A: f32[N]\n  in B: f32[N]\n", {{Dtype::F32, "A[i]*B[i] + A[i]"},
+                                                                     {Dtype::F32, "A[i] / B[i]"},
+                                                                     {Dtype::F32, "sqrt(A[i])"},
+                                                                     {Dtype::F32, "max(A[i], B[i])"}});
     const std::string ptx = ptx_of(plan);
-    for (const char* part : {"mul.rn.f32", "add.rn.f32", "div.rn.f32", "sqrt.rn.f32", "max.NaN.f32"}) CHECK_MESSAGE(holds(ptx, part), part);
+    for (const char* part : {"mul.rn.f32", "add.rn.f32", "div.rn.f32", "sqrt.rn.f32", "max.NaN.f32"})
+      CHECK_MESSAGE(holds(ptx, part), part);
     CHECK(!holds(ptx, ".ftz"));
     CHECK(!holds(ptx, "fma"));
   }
@@ -156,8 +162,9 @@ TEST_SUITE("codegen") {
 
   TEST_CASE("llvm: PTX is assembled for every listed architecture") {
     if (!find_tool(Tool::NvJitLink)) TILEWRIGHT_SKIP("nvJitLink was not found");
-    for (const char* file : {"tests/ir/ladder/matmul.00.lowered.thread.ir", "tests/ir/ladder/matmul.ch5.thread.ir", "tests/codegen/cuda/vector.ir",
-                             "tests/codegen/llvm/atomics.ir", "tests/codegen/llvm/warp.ir"}) {
+    for (const char* file :
+         {"tests/ir/ladder/matmul.00.lowered.thread.ir", "tests/ir/ladder/matmul.ch5.thread.ir",
+          "tests/codegen/cuda/vector.ir", "tests/codegen/llvm/atomics.ir", "tests/codegen/llvm/warp.ir"}) {
       const Plan plan = read_case(file);
       for (const char* arch : architectures) assemble(plan, arch);
     }
@@ -165,13 +172,15 @@ TEST_SUITE("codegen") {
 
   TEST_CASE("llvm: operators and conversions of every dtype are assembled") {
     if (!find_tool(Tool::NvJitLink)) TILEWRIGHT_SKIP("nvJitLink was not found");
-    constexpr Dtype dtypes[] = {Dtype::F64, Dtype::F32, Dtype::F16, Dtype::BF16, Dtype::E4M3, Dtype::E5M2, Dtype::I64, Dtype::I32,
-                                Dtype::I16, Dtype::I8,  Dtype::U64, Dtype::U32,  Dtype::U16,  Dtype::U8,   Dtype::Bool};
+    constexpr Dtype dtypes[] = {Dtype::F64,  Dtype::F32, Dtype::F16, Dtype::BF16, Dtype::E4M3,
+                                Dtype::E5M2, Dtype::I64, Dtype::I32, Dtype::I16,  Dtype::I8,
+                                Dtype::U64,  Dtype::U32, Dtype::U16, Dtype::U8,   Dtype::Bool};
     if (!find_tool(Tool::Libdevice)) TILEWRIGHT_SKIP("libdevice was not found");
     for (Dtype dtype : dtypes) {
       std::vector<std::pair<Dtype, std::string>> outputs;
       if (dtype != Dtype::Bool) {
-        for (const char* text : {"A[i] + B[i]", "A[i] * B[i]", "A[i] / B[i]", "A[i] % B[i]", "min(A[i], B[i])", "max(A[i], B[i])", "-A[i]"})
+        for (const char* text : {"A[i] + B[i]", "A[i] * B[i]", "A[i] / B[i]", "A[i] % B[i]", "min(A[i], B[i])",
+                                 "max(A[i], B[i])", "-A[i]"})
           outputs.emplace_back(dtype, text);
         outputs.emplace_back(Dtype::Bool, "A[i] < B[i]");
       }
