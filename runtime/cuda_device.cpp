@@ -46,17 +46,29 @@ std::int64_t GuardedMemory::first_overwritten() const {
   return hit == guard.end() ? -1 : static_cast<std::int64_t>(bytes_) + (hit - guard.begin());
 }
 
-DeviceTensors::DeviceTensors(const Plan& plan, const Arguments& arguments, const Stream& stream) : plan_(&plan) {
+DeviceTensors::DeviceTensors(const Plan& plan, const Arguments& arguments, const Stream& stream) {
   for (const Param& param : plan.params) {
     if (is_by_value(param)) continue;
     const auto host = arguments.tensors.find(param.name);
     if (host == arguments.tensors.end())
       internal_error(fmt::format("run on cuda: no tensor for parameter `{}`", param.name));
+    if (param.kind != ParamKind::In) outputs_.push_back(param.name);
     const std::vector<std::byte>& data = host->second.data;
     const auto placed = tensors_.emplace(param.name, GuardedMemory(data.size(), stream)).first;
     copy_to_device(placed->second.pointer(), data.data(), data.size());
   }
   stream.synchronise();
+}
+
+DeviceTensors DeviceTensors::copy(const Stream& stream) const {
+  DeviceTensors result;
+  result.outputs_ = outputs_;
+  for (const auto& [name, memory] : tensors_) {
+    const auto placed = result.tensors_.emplace(name, GuardedMemory(memory.bytes(), stream)).first;
+    copy_on_device(placed->second.pointer(), memory.pointer(), memory.bytes(), stream);
+  }
+  stream.synchronise();
+  return result;
 }
 
 DevicePointer DeviceTensors::pointer(const std::string& name) const {
@@ -76,10 +88,9 @@ std::size_t DeviceTensors::total_bytes() const {
 }
 
 void DeviceTensors::copy_outputs(Arguments& arguments) const {
-  for (const Param& param : plan_->params) {
-    if (param.kind == ParamKind::In) continue;
-    std::vector<std::byte>& data = arguments.tensors.at(param.name).data;
-    copy_to_host(data.data(), tensors_.at(param.name).pointer(), data.size());
+  for (const std::string& name : outputs_) {
+    std::vector<std::byte>& data = arguments.tensors.at(name).data;
+    copy_to_host(data.data(), tensors_.at(name).pointer(), data.size());
   }
 }
 

@@ -33,6 +33,8 @@ class GuardedMemory {
 class DeviceTensors {
  public:
   DeviceTensors(const Plan& plan, const Arguments& arguments, const Stream& stream);
+  // Another set with the same content, copied on the device.
+  DeviceTensors copy(const Stream& stream) const;
 
   DevicePointer pointer(const std::string& name) const;
   std::size_t bytes(const std::string& name) const;
@@ -43,8 +45,10 @@ class DeviceTensors {
   std::vector<std::string> overwritten() const;
 
  private:
-  const Plan* plan_;
+  DeviceTensors() = default;
+
   std::map<std::string, GuardedMemory> tensors_;
+  std::vector<std::string> outputs_;
 };
 
 // Modules of a compiled plan, loaded and ready to be launched for one set of dims. Owns temporaries, tables and the

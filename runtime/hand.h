@@ -91,7 +91,8 @@ class LoadedHand {
   DevicePointer pointer_of(const std::string& tensor, const DeviceTensors& tensors) const;
   std::size_t bytes_of_tensor(const std::string& tensor, const Arguments& arguments) const;
 
-  const Plan* plan_;
+  std::string fn_;
+  std::vector<Param> params_;
   Module module_;
   DimValues names_;  // dims and integer scalars
   std::map<std::string, GuardedMemory> temporaries_;

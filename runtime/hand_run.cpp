@@ -14,10 +14,9 @@ namespace {
 
 constexpr std::size_t error_word_bytes = 3 * sizeof(std::int64_t);
 
-const Param* find_param(const Plan& plan, const std::string& name) {
-  const auto found =
-      std::find_if(plan.params.begin(), plan.params.end(), [&](const Param& param) { return param.name == name; });
-  return found == plan.params.end() ? nullptr : &*found;
+const Param* find_param(const std::vector<Param>& params, const std::string& name) {
+  const auto found = std::find_if(params.begin(), params.end(), [&](const Param& param) { return param.name == name; });
+  return found == params.end() ? nullptr : &*found;
 }
 
 bool is_by_value(const Param& param) { return param.kind == ParamKind::In && param.shape.empty(); }
@@ -51,7 +50,11 @@ std::int64_t evaluate(const Expr& expr, const DimValues& names) {
 }  // namespace
 
 LoadedHand::LoadedHand(const CompiledHand& compiled, const Plan& plan, const Arguments& arguments, const Stream& stream)
-    : plan_(&plan), module_(compiled.cubin.bytes), names_(names_of(plan, arguments)), error_word_(error_word_bytes) {
+    : fn_(plan.name),
+      params_(plan.params),
+      module_(compiled.cubin.bytes),
+      names_(names_of(plan, arguments)),
+      error_word_(error_word_bytes) {
   fill_device(error_word_.pointer(), {std::byte{0}}, error_word_bytes, stream);
   for (const Temp& temp : compiled.program.temps) {
     std::size_t bytes = static_cast<std::size_t>(bytes_of(temp.dtype));
@@ -84,9 +87,9 @@ std::size_t LoadedHand::bytes_of_tensor(const std::string& tensor, const Argumen
   if (const auto temporary = temporaries_.find(tensor); temporary != temporaries_.end())
     return temporary->second.bytes();
   const auto found = arguments.tensors.find(tensor);
-  const Param* param = find_param(*plan_, tensor);
+  const Param* param = find_param(params_, tensor);
   if (found == arguments.tensors.end() || !param || is_by_value(*param))
-    throw UserError({}, fmt::format("`{}` is no tensor of `{}` and no temporary", tensor, plan_->name));
+    throw UserError({}, fmt::format("`{}` is no tensor of `{}` and no temporary", tensor, fn_));
   return found->second.data.size();
 }
 
@@ -94,7 +97,7 @@ LoadedHand::Argument LoadedHand::argument_of(const Expr& expr, const HandParamet
                                              const Arguments& arguments) const {
   Argument result;
   const std::string name = name_in(expr);
-  const Param* param = find_param(*plan_, name);
+  const Param* param = find_param(params_, name);
   const bool is_tensor = temporaries_.count(name) != 0 || name == "error_word" || (param && !is_by_value(*param));
   if (is_tensor != parameter.is_pointer) {
     throw UserError(expr->span, fmt::format("the parameter `{}` is {}, and the launch gives {}", parameter.text,

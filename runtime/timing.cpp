@@ -86,7 +86,7 @@ RotatedTensors::RotatedTensors(const Plan& plan, const Arguments& arguments, con
   const std::size_t bytes = std::max<std::size_t>(sets_[0].total_bytes(), 1);
   const auto wanted_bytes = static_cast<std::size_t>(use_gpu().l2_bytes) * 3;
   const std::size_t wanted = std::clamp<std::size_t>(wanted_bytes / bytes + 2, 2, most_sets);
-  while (sets_.size() < wanted && free_device_memory() / 4 > bytes) sets_.emplace_back(plan, arguments, stream);
+  while (sets_.size() < wanted && free_device_memory() / 4 > bytes) sets_.push_back(sets_[0].copy(stream));
 }
 
 std::vector<Timing> time_candidates(const std::vector<const Candidate*>& candidates, std::size_t sets,
