@@ -132,6 +132,17 @@ bool is_vector_access(const Expr& flat, const std::string& name, std::int64_t wi
 
 namespace {
 
+// Steps of several axes count through, the last axis first, so that no two elements share a place.
+void number_step_factors(Layout& deal) {
+  std::int64_t stride = 1;
+  for (auto axis = deal.axes.rbegin(); axis != deal.axes.rend(); ++axis)
+    for (auto factor = axis->factors.rbegin(); factor != axis->factors.rend(); ++factor) {
+      if (factor->place != Place::Step) continue;
+      factor->stride = stride;
+      stride *= factor->extent;
+    }
+}
+
 // Whether all conditions of the copy hold for a whole vector along `name` or for none of it.
 bool is_uniform(const Plan& plan, const Copy& copy, const std::vector<Buffer>& buffers, const std::string& name, std::int64_t width) {
   Divisors divisors = divisors_of(plan.facts);
@@ -201,6 +212,7 @@ Layout choose_copy_deal(const Plan& plan, const Copy& copy, const std::vector<Bu
   }
   Layout deal;
   for (std::size_t n = 0; n < axes.size(); ++n) deal.axes.push_back(AxisLayout{axes[n].name, factors[n]});
+  number_step_factors(deal);
   return deal;
 }
 
@@ -220,6 +232,7 @@ Layout default_deal(const std::vector<std::pair<std::string, std::int64_t>>& axe
     if (steps > 1 || factors.empty()) factors.insert(factors.begin(), Factor{steps, Place::Step, 1});
     deal.axes.insert(deal.axes.begin(), AxisLayout{axis->first, factors});
   }
+  number_step_factors(deal);
   return deal;
 }
 

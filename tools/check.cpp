@@ -1,0 +1,95 @@
+// check: a fn against its definition, by exact, random and special data at boundary shapes.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "ir/diagnostic.h"
+#include "passes/affine.h"
+#include "runtime/instruments.h"
+#include "runtime/library/verdict.h"
+#include "tools/options.h"
+
+namespace tilewright {
+
+namespace {
+
+std::string_view name_of(Instrument instrument) {
+  switch (instrument) {
+    case Instrument::Exact: return "exact";
+    case Instrument::Random: return "random";
+    case Instrument::Special: return "special";
+  }
+  return "";
+}
+
+// All sizes alike, but what `--set` gives; a size that a schedule wants as a multiple is rounded up to one.
+DimMap boundary_dims(const TensorFn& fn, const std::vector<Fact>& facts, const std::map<std::string, std::string>& values, std::int64_t size) {
+  Divisors divisors = divisors_of(facts);
+  DimMap dims;
+  for (const std::string& dim : fn.dims) {
+    auto given = values.find(dim);
+    if (given != values.end()) {
+      dims[dim] = std::stoll(given->second);
+      continue;
+    }
+    std::int64_t multiple = divisors.count(dim) ? divisors.at(dim) : 1;
+    for (const Fact& fact : facts)
+      for (const Param& param : fn.params)
+        if (fact.kind == Fact::Kind::Aligned && param.shape.size() > 1 && uses_var(param.shape.back(), dim))
+          multiple = std::lcm(multiple, std::max<std::int64_t>(1, fact.alignment / bytes_of(param.dtype)));
+    dims[dim] = (size + multiple - 1) / multiple * multiple;
+  }
+  return dims;
+}
+
+}  // namespace
+
+ExitCode check_verb(const Options& options) {
+  LoadedProgram loaded = load(options);
+  const TensorFn& fn = choose_fn(loaded.program, options.fn);
+  Settings settings = settings_of(options, loaded.program, fn);
+  if (!options.inputs.empty()) throw UserError({}, "`check` makes its own inputs", "`run --check` takes yours");
+  constexpr std::int64_t sizes[] = {0, 1, 2, 7, 15, 16, 17, 31, 33, 64, 67};
+  std::vector<Fact> when;
+  if (!options.schedule.empty() && options.schedule != "none") {
+    bool found = false;
+    for (const Schedule& schedule : loaded.program.schedules)
+      if (schedule.fn == fn.name && schedule.name.rfind(options.schedule, 0) == 0) when = schedule.when, found = true;
+    if (!found) select_schedule(loaded.program, fn, boundary_dims(fn, {}, settings.inputs.values, 16), settings.schedule);  // says which there are
+  }
+  nlohmann::json rows = nlohmann::json::array();
+  int wrong = 0;
+  int done = 0;
+  for (std::int64_t size : sizes) {
+    DimMap dims = boundary_dims(fn, when, settings.inputs.values, size);
+    Selection selection = select_schedule(loaded.program, fn, dims, settings.schedule);
+    Plan plan = rungs_of(fn, selection, dims, settings.execution.arch).back().plan;
+    for (Instrument instrument : {Instrument::Exact, Instrument::Random, Instrument::Special}) {
+      Arguments arguments = bind_arguments(plan, instrument_inputs(instrument, fn, dims, options.seed), dims);
+      Expectation expected = expect(fn, instrument, arguments, {}, options.bound == "worst");
+      RunReport report = execute(plan, arguments, settings.execution);
+      std::string text;
+      if (report.error && !expected.oracle.error) text = describe(plan, *report.error);
+      for (const std::string& fault : report.faults) text += (text.empty() ? "" : "\n") + fault;
+      double ratio = 0;
+      for (const OracleTensor& output : expected.oracle.outputs) {
+        Comparison comparison = compare(output, arguments.tensors.at(output.name), expected.rule);
+        ratio = std::max(ratio, comparison.worst_ratio);
+        if (!comparison.is_right()) text += (text.empty() ? "" : "\n") + comparison.text;
+      }
+      ++done;
+      if (!text.empty()) ++wrong;
+      std::string place;
+      for (const auto& [name, value] : dims) place += fmt::format("{}{} = {}", place.empty() ? "" : ", ", name, value);
+      if (options.json) rows.push_back({{"dims", dims}, {"instrument", name_of(instrument)}, {"schedule", selection.schedule}, {"right", text.empty()}, {"error_over_bound", ratio}, {"text", text}});
+      else if (!text.empty()) std::cout << fmt::format("wrong at {} on {} data, schedule \"{}\":\n{}\n", place, name_of(instrument), selection.schedule, text);
+    }
+  }
+  if (options.json) std::cout << nlohmann::json{{"fn", fn.name}, {"checks", rows}, {"wrong", wrong}}.dump(2) << "\n";
+  else std::cout << fmt::format("{}: {} checks on {}, {} wrong\n", fn.name, done, name_of(settings.execution.device), wrong);
+  return wrong == 0 ? ExitCode::Success : ExitCode::WrongResult;
+}
+
+}  // namespace tilewright
