@@ -124,6 +124,8 @@ struct AstFn {
   AstWord name;
   std::vector<AstParam> params;  // inputs and inouts, then outputs
   std::vector<AstStatement> statements;
+  // Targets of statements that could not be read: what they define is unknown, not missing.
+  std::vector<AstStatement> broken;
   Span span;
 };
 

@@ -89,7 +89,13 @@ std::string FnBuilder::farthest(const Expr& expr, bool is_below) {
     if (!coefficient || index->is_from_data || !index->lo) return {};
     end = substitute(end, {{index->name, (*coefficient > 0) == is_below ? index->lo : index->hi + -1}});
   }
-  return facts_.gathered(end);
+  // What a caller or a tensor gives has no end.
+  bool has_load = false;
+  walk(end, [&](const Expr& part) {
+    has_load = has_load || as<Load>(part) != nullptr;
+    return !has_load;
+  });
+  return has_load ? std::string() : facts_.gathered(end);
 }
 
 void FnBuilder::report_escape(const AstWord& word, const std::vector<Ast>& index, const std::vector<Expr>& built,

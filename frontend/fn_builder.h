@@ -81,6 +81,7 @@ class FnBuilder {
   void build_statement(const AstStatement& statement);
   void build_definition(const AstStatement& statement, Tensor* output);
   void build_scatter(const AstStatement& statement, Tensor& output, const std::vector<AstWord>& free);
+  ValueType free_type_of(const std::vector<AstWord>& free, const Ast& value);
   bool open_free_indices(const std::vector<AstWord>& free, const AstStatement& statement, const Tensor* output);
   std::vector<AstWord> free_indices_of(const AstStatement& statement);
   bool has_plain_target(const AstStatement& statement);
@@ -179,6 +180,7 @@ class FnBuilder {
   FnTable* table_;
   Sink& sink_;
   bool is_well_ = true;
+  bool may_miss_outputs_ = false;  // a statement's target is not known
   std::map<std::string, Tensor> tensors_;
   Facts facts_;
   std::vector<Index> indices_;      // in scope

@@ -23,6 +23,10 @@ FnBuilder::FnBuilder(TensorFn signature, FnTable* table, Sink& sink) : fn_(std::
 }
 
 std::optional<TensorFn> FnBuilder::build(const AstFn& ast) {
+  for (const AstStatement& statement : ast.broken) {
+    may_miss_outputs_ = may_miss_outputs_ || statement.targets.empty();
+    poison(statement);
+  }
   for (const AstStatement& statement : ast.statements) {
     statement_ = &statement;
     facts_ = Facts{};
@@ -35,7 +39,7 @@ std::optional<TensorFn> FnBuilder::build(const AstFn& ast) {
     if (fn_.statements.size() == before) poison(statement);
   }
   statement_ = nullptr;
-  check_outputs(ast);
+  if (!may_miss_outputs_) check_outputs(ast);
   return is_well_ ? std::optional(fn_) : std::nullopt;
 }
 
@@ -83,7 +87,10 @@ void FnBuilder::build_statement(const AstStatement& statement) {
     return build_definition(statement, nullptr);
   }
   Tensor* output = find_output(statement);
-  if (!output) return;
+  if (!output) {
+    may_miss_outputs_ = true;
+    return;
+  }
   if (statement.combine) {
     const std::vector<AstWord> free = free_indices_of(statement);
     return build_scatter(statement, *output, free);
@@ -197,9 +204,17 @@ std::vector<AstWord> FnBuilder::free_indices_of(const AstStatement& statement) {
   return free;
 }
 
-bool FnBuilder::open_free_indices(const std::vector<AstWord>& free, const AstStatement& statement, const Tensor* output) {
+// The type of a statement's value: names and types come before ranges, so that a misspelt name is not an unbounded index.
+ValueType FnBuilder::free_type_of(const std::vector<AstWord>& free, const Ast& value) {
   for (const AstWord& name : free)
-    if (!check_new_index(name)) return false;
+    if (!check_new_index(name)) return ValueType::unknown();
+  for (const AstWord& name : free) indices_.push_back(Index{name.text, name.span, {}, {}, false});
+  const ValueType type = type_of(value);
+  indices_.clear();
+  return type;
+}
+
+bool FnBuilder::open_free_indices(const std::vector<AstWord>& free, const AstStatement& statement, const Tensor* output) {
   bool is_well = true;
   for (const AstWord& name : free) {
     AstRange range{name, {}, {}, false};
@@ -266,12 +281,12 @@ void FnBuilder::build_definition(const AstStatement& statement, Tensor* output) 
     }
     free.push_back(AstWord{plain->name, index->span});
   }
-  if (!open_free_indices(free, statement, output)) return;
-  const std::vector<Axis> axes = axes_of(0);
-  const ValueType type = type_of(statement.value);
+  const ValueType type = free_type_of(free, statement.value);
   if (type.is_unknown()) return;
   const Dtype dtype = output ? output->dtype : statement.dtype.value_or(settled(type));
   if (!check_assignable(statement.value, type, dtype, fmt::format("`{}`", name.text))) return;
+  if (!open_free_indices(free, statement, output)) return;
+  const std::vector<Axis> axes = axes_of(0);
   Expr value = assigned(statement.value, dtype);
   if (!value) return;
   fn_.statements.push_back(TensorStmt{name.text, axes, variables_of(axes), {}, {}, std::move(value), std::nullopt, statement.span});
@@ -292,15 +307,15 @@ void FnBuilder::build_definition(const AstStatement& statement, Tensor* output) 
 // `T[…] op= value`: a reduction over the other indices where the target has plain ones, else an update of single elements.
 void FnBuilder::build_scatter(const AstStatement& statement, Tensor& output, const std::vector<AstWord>& free) {
   const AstWord& name = statement.targets.front();
-  if (!open_free_indices(free, statement, &output)) return;
   const CombineOp op = *statement.combine;
-  const ValueType type = type_of(statement.value);
+  const ValueType type = free_type_of(free, statement.value);
   if (type.is_unknown()) return;
   if ((op == CombineOp::And || op == CombineOp::Or) && !type.is_any_integer() && !type.is(Dtype::Bool)) {
     sink_.error(statement.value->span, fmt::format("`{}=` of {}, but integers or bools are needed", info(op).spelling, describe(type)));
     return;
   }
   if (!check_assignable(statement.value, type, output.dtype, fmt::format("`{}`", name.text))) return;
+  if (!open_free_indices(free, statement, &output)) return;
   if (!has_plain_target(statement)) {
     const std::vector<Axis> axes = axes_of(0);
     std::vector<Expr> index = indices(statement.index);
@@ -333,22 +348,27 @@ void FnBuilder::build_scatter(const AstStatement& statement, Tensor& output, con
   const std::vector<Axis> all = axes_of(0);
   const std::vector<Axis> axes(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(targets));
   const std::vector<Axis> reduced(all.begin() + static_cast<std::ptrdiff_t>(targets), all.end());
+  // An inout is updated in the wider of both types and rounded once.
+  const bool is_update = output.kind == ParamKind::InOut;
+  const Dtype arithmetic = is_narrow_float(output.dtype) ? Dtype::F32 : output.dtype;
+  Dtype dtype = output.dtype;
   Expr value;
   if (reduced.empty()) {
-    value = assigned(statement.value, output.dtype);
+    if (is_update) dtype = arithmetic;
+    value = assigned(statement.value, dtype);
   } else {
     const bool is_logical = type.is(Dtype::Bool) && (op == CombineOp::And || op == CombineOp::Or);
     const Dtype accumulator = is_logical ? Dtype::Bool : accumulator_of(settled(type));
     skips_.push_back(Skips{{}, 0});
     value = leaf(statement.value, accumulator);
-    if (value) value = cast(output.dtype, reduce(op, reduced, skips_.back().where, value, accumulator, statement.span), statement.span);
+    if (is_update) dtype = holds(accumulator, arithmetic) ? accumulator : arithmetic;
+    if (value) value = cast(dtype, reduce(op, reduced, skips_.back().where, value, accumulator, statement.span), statement.span);
   }
   if (!value) return;
   const std::vector<Expr> index = variables_of(axes);
-  if (output.kind == ParamKind::InOut) {
-    const Dtype dtype = is_narrow_float(output.dtype) ? Dtype::F32 : output.dtype;
+  if (is_update) {
     const Expr before = cast(dtype, load(Access{name.text, index, {}, name.span}, output.dtype, name.span));
-    value = cast(output.dtype, binary(binary_of(op, dtype), before, cast(dtype, value), statement.span));
+    value = cast(output.dtype, binary(binary_of(op, dtype), before, value, statement.span));
   }
   fn_.statements.push_back(TensorStmt{name.text, axes, index, {}, {}, std::move(value), std::nullopt, statement.span});
   output.is_defined = true;

@@ -176,7 +176,7 @@ ValueType FnBuilder::type_of_reduction(const AstReduction& reduction, Span span)
     case ReductionWord::Any:
     case ReductionWord::All:
     case ReductionWord::Count:
-      if (!body.is(Dtype::Bool)) return refuse(fmt::format("`{}` of {}, but a bool is needed", word, describe(body)), "compare it: `count[k] A[k] > 0`");
+      if (!body.is(Dtype::Bool)) return refuse(fmt::format("`{}` of {}, but a bool is needed", word, describe(body)), fmt::format("compare it: `{}[k] A[k] > 0`", word));
       return ValueType::of(reduction.word == ReductionWord::Count ? reduction.accumulator.value_or(Dtype::I32) : Dtype::Bool);
     case ReductionWord::Mean: {
       if (body.is(Dtype::Bool)) return refuse("`mean` of a bool, but a number is needed", "write `mean[…] f32(…)`");
@@ -193,7 +193,7 @@ ValueType FnBuilder::type_of_reduction(const AstReduction& reduction, Span span)
   if (const AstBinary* division = as<AstBinary>(reduction.body);
       division && division->op == BinaryOp::Div && !reduction.body->has_parentheses && body.is_any_integer())
     return refuse(fmt::format("the body of `{}` divides integers, and each term would be rounded", word),
-                  fmt::format("put `({})` in parentheses if that is meant, else the reduction", sink_.text_of(reduction.body->span)));
+                  fmt::format("write `{}[…] ({})` if that is meant, or `({}[…] …) / …` to round once", word, sink_.text_of(reduction.body->span), word));
   const Dtype own = accumulator_of(settled(body));
   const Dtype dtype = reduction.accumulator.value_or(own);
   const bool is_lossless = !body.is_typed() || body.is(Dtype::Bool) || holds(dtype, body.dtype) || (is_float(dtype) && is_integer(body.dtype));

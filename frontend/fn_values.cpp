@@ -128,6 +128,8 @@ Expr FnBuilder::leaf(const Ast& ast, Dtype dtype) {
           return leaf_number(*number, dtype, ast->span, true);
         if (ast_unary.op == UnaryOp::Not || (ast_unary.op == UnaryOp::BitNot && is_float(dtype))) return convert(value(ast));
         Expr operand = leaf(ast_unary.operand, dtype);
+        if (const std::optional<double> number = operand && ast_unary.op == UnaryOp::Neg ? real_value(operand) : std::nullopt)
+          return real(-*number, dtype, ast->span);
         return operand ? unary(ast_unary.op, operand, ast->span) : Expr();
       },
       [&](const AstBinary& ast_binary) { return leaf_binary(ast_binary, dtype, ast->span); },
@@ -281,6 +283,17 @@ Expr FnBuilder::conditional(const AstIf& branch, const std::function<Expr(const 
 void FnBuilder::unknown_name(const std::string& name, Span span) {
   if (reduction_by_name(name)) {
     sink_.error(span, fmt::format("`{}` without brackets, but a reduction names its indices", name), fmt::format("write `{}[k] …`", name));
+    return;
+  }
+  if (!statement_) {
+    // In a launch, a bench, a condition of a schedule.
+    if (fn_.name.empty()) {
+      sink_.error(span, fmt::format("`{}` is a name, but a constant is needed", name));
+      return;
+    }
+    std::string help = did_you_mean(name, fn_.dims);
+    if (help.empty() && !fn_.dims.empty()) help = fmt::format("the dims of `{}` are {}", fn_.name, fmt::join(fn_.dims, ", "));
+    sink_.error(span, fmt::format("`{}` is not a dim of `{}`", name, fn_.name), help);
     return;
   }
   std::vector<std::string> known = fn_.dims;

@@ -260,7 +260,8 @@ std::string Facts::gathered(const Expr& expr) {
     for (int number : monomial) {
       const Expr& part = atoms_[static_cast<std::size_t>(number)];
       if (!what.empty()) what += "*";
-      what += as<Binary>(part) ? fmt::format("({})", print(part)) : print(part);
+      const Cast* conversion = as<Cast>(part);
+      what += as<Binary>(part) ? fmt::format("({})", print(part)) : print(conversion ? conversion->operand : part);
     }
     add(coefficient, what);
   }
@@ -342,7 +343,7 @@ bool Facts::refutes(const Polynomial& assumption) {
     for (int factor : factors) {
       const Polynomial itself = atom_term(factor);
       if (std::find(all.begin(), all.end(), itself) == all.end()) continue;  // not known to be >= 0
-      if (const std::optional<Polynomial> up = product(assumption, itself)) multiplied.push_back(*up);
+      if (const std::optional<Polynomial> up = product(assumption, itself)) consider(*up);
       for (const Polynomial& fact : all)
         if (std::any_of(fact.terms.begin(), fact.terms.end(), [&](const auto& term) {
               return term.first.size() == 1 && term.first[0] != factor && factors.count(term.first[0]) > 0;
@@ -353,7 +354,8 @@ bool Facts::refutes(const Polynomial& assumption) {
   all.insert(all.end(), multiplied.begin(), multiplied.end());
   // Only what is connected with the assumption by shared unknowns can contradict it.
   std::set<std::vector<int>> reached;
-  for (const auto& [monomial, coefficient] : assumption.terms) reached.insert(monomial);
+  for (const Constraint& constraint : constraints)
+    for (const auto& [monomial, coefficient] : constraint.terms) reached.insert(monomial);
   std::vector<bool> is_taken(all.size(), false);
   for (bool grows = true; grows;) {
     grows = false;

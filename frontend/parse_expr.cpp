@@ -240,6 +240,7 @@ Ast ProgramParser::parse_access(const Lexeme& name) {
     access.index.push_back(parse_expr());
     if (at(";")) access.rule = parse_rule();
   });
+  if (access.index.empty()) fail(join(name.span, previous_span()), "brackets without an index", "a scalar is written without brackets");
   return make(std::move(access), join(name.span, previous_span()));
 }
 
@@ -264,7 +265,7 @@ Ast ProgramParser::parse_reduction() {
   const bool takes_comparison = reduction.word == ReductionWord::Any || reduction.word == ReductionWord::All ||
                                 reduction.word == ReductionWord::Count;
   check_depth(++depth_, name.span);
-  reduction.body = at("if") ? parse_if() : parse_binary(takes_comparison ? compare_level : product_level);
+  reduction.body = at("if") ? parse_if() : parse_binary(takes_comparison ? not_level : product_level);
   --depth_;
   return make(std::move(reduction), join(name.span, previous_span()));
 }

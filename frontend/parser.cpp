@@ -44,7 +44,7 @@ std::string ProgramParser::seen() const {
 }
 
 void ProgramParser::fail(Span span, std::string message, std::string help) {
-  sink_.error(span, std::move(message), std::move(help));
+  if (misread_.count(span.line) == 0) sink_.error(span, std::move(message), std::move(help));
   throw Abandoned{};
 }
 
@@ -155,7 +155,16 @@ AstFn ProgramParser::parse_fn() {
     fn.statements.push_back(std::move(statement));
     return fn;
   }
-  parse_body([&] { fn.statements.push_back(parse_statement()); });
+  parse_body([&] {
+    AstStatement statement;
+    try {
+      parse_statement(statement);
+    } catch (const Abandoned&) {
+      fn.broken.push_back(std::move(statement));
+      throw;
+    }
+    fn.statements.push_back(std::move(statement));
+  });
   return fn;
 }
 
@@ -240,8 +249,7 @@ void ProgramParser::parse_body(const std::function<void()>& statement) {
   }
 }
 
-AstStatement ProgramParser::parse_statement() {
-  AstStatement statement;
+void ProgramParser::parse_statement(AstStatement& statement) {
   const Span start = here().span;
   if (take_if("let")) statement.is_let = true;
   if (take_if("(")) {
@@ -262,6 +270,7 @@ AstStatement ProgramParser::parse_statement() {
         if (at(";")) statement.rule = parse_rule();
       });
     }
+    if (statement.index.empty()) fail(previous_span(), "brackets without an index", "a scalar is written without brackets");
   }
   if (statement.is_let && take_if(":")) statement.dtype = parse_dtype();
   parse_assignment_operator(statement);
@@ -269,7 +278,6 @@ AstStatement ProgramParser::parse_statement() {
   statement.span = join(start, previous_span());
   if (!at_end() && !at("}") && !at(";") && !here().starts_line)
     fail(here().span, fmt::format("found {} behind the expression, but a statement ends at its line's end or at `;`", seen()));
-  return statement;
 }
 
 void ProgramParser::parse_let_target(AstStatement& statement) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 
 #include "frontend/ast.h"
 #include "frontend/lexer.h"
@@ -15,7 +16,7 @@ namespace tilewright {
 
 class ProgramParser {
  public:
-  ProgramParser(const std::vector<Lexeme>& tokens, Sink& sink) : tokens_(tokens), sink_(sink) {}
+  ProgramParser(const std::vector<Lexeme>& tokens, Sink& sink) : tokens_(tokens), sink_(sink), misread_(sink.lines_with_faults()) {}
 
   AstProgram parse_program();
   // The whole text as schedule lines, or as the steps of a hand item.
@@ -57,7 +58,7 @@ class ProgramParser {
   std::vector<Ast> parse_shape();
   // The statements between `{` and `}`, each by `statement`.
   void parse_body(const std::function<void()>& statement);
-  AstStatement parse_statement();
+  void parse_statement(AstStatement& statement);
   void parse_let_target(AstStatement& statement);
   void parse_assignment_operator(AstStatement& statement);
   AstRule parse_rule();
@@ -88,6 +89,7 @@ class ProgramParser {
 
   const std::vector<Lexeme>& tokens_;
   Sink& sink_;
+  std::set<int> misread_;  // lines with faults of the lexer: what grammar says of them is no news
   std::size_t at_ = 0;
   int depth_ = 0;
 };

@@ -40,6 +40,12 @@ void Sink::error_once(const std::string& cause, Span span, std::string message, 
   if (first.notes.size() < most_errors) first.notes.push_back(Note{span, std::move(again)});
 }
 
+std::set<int> Sink::lines_with_faults() const {
+  std::set<int> lines;
+  for (const Diagnostic& diagnostic : diagnostics_) lines.insert(diagnostic.span.line);
+  return lines;
+}
+
 bool Sink::is_full() const { return diagnostics_.size() >= most_errors; }
 
 std::vector<Diagnostic> Sink::take() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@ class Sink {
   void error_once(const std::string& cause, Span span, std::string message, std::string again, std::string help = {},
                   std::vector<Note> notes = {});
 
+  std::set<int> lines_with_faults() const;
   bool has_errors() const { return !diagnostics_.empty(); }
   // So many faults were found that reading on would only repeat them.
   bool is_full() const;
