@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -61,7 +62,17 @@ HandProgram hand_from_file(const std::string& path, const TensorFn& fn) {
                     fmt::format("write `// launch {}<<<(ceildiv(N, 16), ceildiv(M, 16)), (16, 16)>>>(A, B, C)` above it{}", source.kernels.empty() ? "kernel" : source.kernels[0].name,
                                 kernels.empty() ? "" : "; its kernels are " + kernels));
   }
-  return from_item(parse_hand_steps(steps, fn), std::filesystem::path(path).filename().string(), path, std::move(text));
+  HandItem item = parse_hand_steps(steps, fn);
+  // The comments' template arguments were taken out for the reader of steps; the launches get them back, in order.
+  auto comment = source.comments.begin();
+  for (HandItem::Step& step : item.steps)
+    if (HandItem::Launch* launch = std::get_if<HandItem::Launch>(&step)) {
+      comment = std::find_if(comment, source.comments.end(), [&](const HandComment& one) { return one.kernel == launch->kernel; });
+      if (comment == source.comments.end()) break;
+      launch->kernel = comment->instance;
+      ++comment;
+    }
+  return from_item(item, std::filesystem::path(path).filename().string(), path, std::move(text));
 }
 
 std::optional<PlainProduct> plain_product(const TensorFn& fn) {
