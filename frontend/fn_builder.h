@@ -2,12 +2,14 @@
 //
 //   signature.cpp        dims, parameters, results
 //   fn_statements.cpp    statements, their free indices and targets
+//   fn_updates.cpp       `+=` and its kin: reductions and scatters
 //   fn_ranges.cpp        what an index ranges over
 //   fn_types.cpp         the type of every expression
 //   fn_values.cpp        expressions
 //   fn_reductions.cpp    reductions
 //   fn_access.cpp        accesses, their rules and the proof
-//   fn_calls.cpp         functions, and calls of other fns, which are inlined
+//   fn_calls.cpp         functions, conversions, scalar fns put in place of their calls
+//   fn_inline.cpp        tensor fns put in place of their calls
 //
 // A fault gives an empty Expr, which stays silent above: one fault is reported once.
 #pragma once
@@ -40,7 +42,8 @@ class FnBuilder {
   // The whole fn; nothing where it has faults.
   std::optional<TensorFn> build(const AstFn& ast);
 
-  // For what stands outside of a fn's body: an integer expression of its dims and integer scalars; a condition on its dims.
+  // For what stands outside of a fn's body: an integer expression of its dims and integer scalars; a condition on its
+  // dims.
   Expr size_expression(const Ast& ast);
   Expr size_condition(const Ast& ast);
   bool has_dim(const std::string& name) const;
@@ -66,7 +69,7 @@ class FnBuilder {
   };
   // A dimension that an index alone subscripts.
   struct Use {
-    Span span;      // of the access
+    Span span;  // of the access
     std::string tensor;
     Expr extent;
     bool is_secondary = false;  // under a condition or with a rule: asked only where no other use says a range
@@ -89,13 +92,14 @@ class FnBuilder {
   void note_definition(const AstStatement& statement, Tensor& output);
   bool check_new_index(const AstWord& word);
   std::vector<Axis> axes_of(std::size_t first_index) const;
+  static std::vector<Expr> variables_of(const std::vector<Axis>& axes);
   void check_outputs(const AstFn& ast);
   void poison(const AstStatement& statement);
 
   // ---- Ranges (fn_ranges.cpp).
   void collect_uses(const Ast& ast, const std::string& name, bool is_secondary, std::vector<Use>& uses);
-  void collect_use(const AstWord& tensor, const std::vector<Ast>& index, Span span, const std::string& name, bool is_secondary,
-                   std::vector<Use>& uses);
+  void collect_use(const AstWord& tensor, const std::vector<Ast>& index, Span span, const std::string& name,
+                   bool is_secondary, std::vector<Use>& uses);
   // The extent that the uses agree on; empty, and reported, where there is none or several.
   Expr extent_of(const AstWord& index, const std::vector<Use>& uses, const std::string& help);
   // Puts the index in scope.
@@ -172,7 +176,8 @@ class FnBuilder {
     std::map<std::string, Expr> scalars;
   };
   std::optional<Binding> bind_arguments(const TensorFn& callee, const AstCall& call);
-  bool bind_shape(const TensorFn& callee, const Param& param, const std::vector<Expr>& shape, const Ast& argument, Binding& binding);
+  bool bind_shape(const TensorFn& callee, const Param& param, const std::vector<Expr>& shape, const Ast& argument,
+                  Binding& binding);
   Expr rebound(const Expr& expr, const Binding& binding, int first_error) const;
   void append_callee(const TensorFn& callee, const Binding& binding);
 
@@ -183,9 +188,9 @@ class FnBuilder {
   bool may_miss_outputs_ = false;  // a statement's target is not known
   std::map<std::string, Tensor> tensors_;
   Facts facts_;
-  std::vector<Index> indices_;      // in scope
-  std::vector<Skips> skips_;        // reductions around, outermost first
-  std::vector<Expr> guards_;        // conditions around
+  std::vector<Index> indices_;  // in scope
+  std::vector<Skips> skips_;    // reductions around, outermost first
+  std::vector<Expr> guards_;    // conditions around
   const AstStatement* statement_ = nullptr;
   std::unordered_map<const AstNode*, ValueType> types_;
   std::unordered_map<const AstCall*, ValueType> call_types_;

@@ -38,7 +38,8 @@ bool is_extremum(const std::string& name) { return name == "min" || name == "max
 const FunctionInfo* language_function(const std::string& name) {
   if (name.find('.') != std::string::npos) return nullptr;
   const FunctionInfo* function = find_function(name);
-  return function && function->group != FunctionGroup::Structural && function->group != FunctionGroup::Fast ? function : nullptr;
+  return function && function->group != FunctionGroup::Structural && function->group != FunctionGroup::Fast ? function
+                                                                                                            : nullptr;
 }
 
 std::optional<Dtype> conversion(const std::string& name) {
@@ -56,7 +57,8 @@ ValueType FnBuilder::type_of_call(const AstCall& ast, Span span) {
     return ValueType::unknown();
   };
   const auto refuse_count = [&](std::string_view needed) {
-    return refuse(span, fmt::format("`{}` is given {} argument{}, but takes {}", name, ast.arguments.size(), ast.arguments.size() == 1 ? "" : "s", needed));
+    return refuse(span, fmt::format("`{}` is given {} argument{}, but takes {}", name, ast.arguments.size(),
+                                    ast.arguments.size() == 1 ? "" : "s", needed));
   };
   if (table_ && table_->has(name)) return type_of_inlined(ast, span);
   const std::optional<Dtype> dtype = conversion(name);
@@ -67,8 +69,12 @@ ValueType FnBuilder::type_of_call(const AstCall& ast, Span span) {
       if (language_function(std::string(row.name))) known.emplace_back(row.name);
     if (table_)
       for (const std::string& fn : table_->names()) known.push_back(fn);
-    if (tensors_.count(name) > 0) return refuse(ast.function.span, fmt::format("`{}` is a tensor, whose indices stand in brackets", name), fmt::format("write `{}[…]`", name));
-    sink_.error_once(fmt::format("{}: function {}", fn_.name, name), ast.function.span, fmt::format("there is no function or fn `{}`", name), fmt::format("`{}` also stands here", name), did_you_mean(name, known));
+    if (tensors_.count(name) > 0)
+      return refuse(ast.function.span, fmt::format("`{}` is a tensor, whose indices stand in brackets", name),
+                    fmt::format("write `{}[…]`", name));
+    sink_.error_once(fmt::format("{}: function {}", fn_.name, name), ast.function.span,
+                     fmt::format("there is no function or fn `{}`", name), fmt::format("`{}` also stands here", name),
+                     did_you_mean(name, known));
     return ValueType::unknown();
   }
   if (dtype) {
@@ -76,7 +82,8 @@ ValueType FnBuilder::type_of_call(const AstCall& ast, Span span) {
     return type_of(ast.arguments.front()).is_unknown() ? ValueType::unknown() : ValueType::of(*dtype);
   }
   if (is_extremum(name) && ast.arguments.size() < 2) return refuse_count("two or more");
-  if (function && !is_extremum(name) && ast.arguments.size() != static_cast<std::size_t>(function->arity)) return refuse_count(std::to_string(function->arity));
+  if (function && !is_extremum(name) && ast.arguments.size() != static_cast<std::size_t>(function->arity))
+    return refuse_count(std::to_string(function->arity));
   ValueType common = type_of(ast.arguments.front());
   bool is_known = !common.is_unknown();
   for (std::size_t k = 1; k < ast.arguments.size(); ++k) {
@@ -89,9 +96,11 @@ ValueType FnBuilder::type_of_call(const AstCall& ast, Span span) {
   if (common.is(Dtype::Bool)) return refuse(span, fmt::format("`{}` of bools, but numbers are needed", name));
   if (is_extremum(name)) return arithmetic_type(common);
   const Ast& first = ast.arguments.front();
-  if (common.is_any_float() && !function->takes_float) return refuse(first->span, fmt::format("`{}` of {}, but integers are needed", name, describe(common)));
+  if (common.is_any_float() && !function->takes_float)
+    return refuse(first->span, fmt::format("`{}` of {}, but integers are needed", name, describe(common)));
   if (common.is_typed() && common.is_any_integer() && !function->takes_integer)
-    return refuse(first->span, fmt::format("`{}` of {}, but a float is needed", name, describe(common)), fmt::format("write `{}(f32({}))`", name, sink_.text_of(first->span)));
+    return refuse(first->span, fmt::format("`{}` of {}, but a float is needed", name, describe(common)),
+                  fmt::format("write `{}(f32({}))`", name, sink_.text_of(first->span)));
   if (function->result) return ValueType::of(*function->result);
   if (common.is_whole() && !function->takes_integer) return ValueType::real();
   return arithmetic_type(common);
@@ -111,7 +120,8 @@ Expr FnBuilder::call(const AstCall& ast, Dtype dtype, bool is_leaf, Span span) {
   const auto finished = [&](Expr own) -> Expr {
     if (!own) return {};
     if (dtype == Dtype::Index && !is_integer(own->dtype)) {
-      sink_.error(span, fmt::format("`{}` is {}, but an index is an integer", sink_.text_of(span), info(own->dtype).name));
+      sink_.error(span,
+                  fmt::format("`{}` is {}, but an index is an integer", sink_.text_of(span), info(own->dtype).name));
       return {};
     }
     return is_leaf ? cast(dtype, own, span) : own;
@@ -120,7 +130,8 @@ Expr FnBuilder::call(const AstCall& ast, Dtype dtype, bool is_leaf, Span span) {
   const std::optional<Dtype> converted = is_user_fn ? std::nullopt : conversion(name);
   const FunctionInfo* function = is_user_fn ? nullptr : language_function(name);
   // Inside of brackets an integer function is one of whole numbers; all else has a type of its own.
-  const bool is_index_function = dtype == Dtype::Index && !converted && !is_user_fn && (is_extremum(name) || (function && function->takes_integer && !function->result));
+  const bool is_index_function = dtype == Dtype::Index && !converted && !is_user_fn &&
+                                 (is_extremum(name) || (function && function->takes_integer && !function->result));
   if (!is_index_function) {
     const ValueType type = type_of_call_once(ast, span);
     if (type.is_unknown()) return {};
@@ -135,9 +146,11 @@ Expr FnBuilder::call(const AstCall& ast, Dtype dtype, bool is_leaf, Span span) {
     sink_.error(span, fmt::format("`{}` takes {} argument{}", name, function->arity, function->arity == 1 ? "" : "s"));
     return {};
   }
-  // A function of the same type as its arguments is evaluated in the type that is asked for; `isnan` in the arguments' own.
+  // A function of the same type as its arguments is evaluated in the type that is asked for; `isnan` in the arguments'
+  // own.
   ValueType common = ValueType::of(dtype);
-  const bool has_own_type = function && (function->result || (is_integer(dtype) && !function->takes_integer) || (is_float(dtype) && !function->takes_float));
+  const bool has_own_type = function && (function->result || (is_integer(dtype) && !function->takes_integer) ||
+                                         (is_float(dtype) && !function->takes_float));
   if (has_own_type) {
     common = type_of(ast.arguments.front());
     for (const Ast& argument : ast.arguments) common = common_type(common, type_of(argument)).value_or(common);
@@ -152,11 +165,13 @@ Expr FnBuilder::call(const AstCall& ast, Dtype dtype, bool is_leaf, Span span) {
   }
   if (is_extremum(name)) {
     Expr result = arguments.front();
-    for (std::size_t k = 1; k < arguments.size(); ++k) result = binary(name == "min" ? BinaryOp::Min : BinaryOp::Max, result, arguments[k], span);
+    for (std::size_t k = 1; k < arguments.size(); ++k)
+      result = binary(name == "min" ? BinaryOp::Min : BinaryOp::Max, result, arguments[k], span);
     return result;
   }
   if (name == "ceildiv" && common.dtype == Dtype::Index) return ceildiv(arguments[0], arguments[1]);
-  return finished(tilewright::call(name == "fma" ? "fma.kept" : name, std::move(arguments), function->result.value_or(common.dtype), span));
+  return finished(tilewright::call(name == "fma" ? "fma.kept" : name, std::move(arguments),
+                                   function->result.value_or(common.dtype), span));
 }
 
 ValueType FnBuilder::type_of_inlined(const AstCall& ast, Span span) {
@@ -164,25 +179,33 @@ ValueType FnBuilder::type_of_inlined(const AstCall& ast, Span span) {
   const TensorFn* callee = table_->signature(name);
   if (!callee) return ValueType::unknown();
   if (!table_->is_scalar_fn(name)) {
-    sink_.error(span, fmt::format("`{}` takes or gives tensors, so its call is a statement of its own", name), fmt::format("write `let t = {}`", sink_.text_of(span)));
+    sink_.error(span, fmt::format("`{}` takes or gives tensors, so its call is a statement of its own", name),
+                fmt::format("write `let t = {}`", sink_.text_of(span)));
     return ValueType::unknown();
   }
   const std::vector<Param>& params = callee->params;
   const std::size_t count = params.size() - 1;
   if (ast.arguments.size() != count) {
-    sink_.error(span, fmt::format("`{}` is given {} argument{}, but takes {}", name, ast.arguments.size(), ast.arguments.size() == 1 ? "" : "s", count), {}, {Note{callee->span, fmt::format("`{}` is declared here", name)}});
+    sink_.error(span,
+                fmt::format("`{}` is given {} argument{}, but takes {}", name, ast.arguments.size(),
+                            ast.arguments.size() == 1 ? "" : "s", count),
+                {}, {Note{callee->span, fmt::format("`{}` is declared here", name)}});
     return ValueType::unknown();
   }
   bool is_known = true;
   for (std::size_t k = 0; k < count; ++k) {
     const ValueType type = type_of(ast.arguments[k]);
     is_known = is_known && !type.is_unknown();
-    const bool fits_in = type.is_unknown() || (type.is_typed() && holds(params[k].dtype, type.dtype)) || (type.is_whole() && params[k].dtype != Dtype::Bool) ||
+    const bool fits_in = type.is_unknown() || (type.is_typed() && holds(params[k].dtype, type.dtype)) ||
+                         (type.is_whole() && params[k].dtype != Dtype::Bool) ||
                          (type.is_real() && is_float(params[k].dtype));
     if (fits_in) continue;
     const std::string words = sink_.text_of(ast.arguments[k]->span);
-    sink_.error(ast.arguments[k]->span, fmt::format("`{}` is {}, but `{}` of `{}` is {}", words, describe(type), params[k].name, name, info(params[k].dtype).name),
-                fmt::format("write `{}({})`", info(params[k].dtype).name, words), {Note{callee->span, fmt::format("`{}` is declared here", name)}});
+    sink_.error(ast.arguments[k]->span,
+                fmt::format("`{}` is {}, but `{}` of `{}` is {}", words, describe(type), params[k].name, name,
+                            info(params[k].dtype).name),
+                fmt::format("write `{}({})`", info(params[k].dtype).name, words),
+                {Note{callee->span, fmt::format("`{}` is declared here", name)}});
     is_known = false;
   }
   return is_known ? ValueType::of(params.back().dtype) : ValueType::unknown();
@@ -208,15 +231,20 @@ Expr FnBuilder::inlined_call(const AstCall& ast, Span span) {
   walk(body, [&](const Expr& part) {
     if (const Reduce* inner = as<Reduce>(part))
       for (const Axis& axis : inner->axes)
-        if (has_dim(axis.name) || std::any_of(indices_.begin(), indices_.end(), [&](const Index& index) { return index.name == axis.name; })) captured = axis.name;
+        if (has_dim(axis.name) ||
+            std::any_of(indices_.begin(), indices_.end(), [&](const Index& index) { return index.name == axis.name; }))
+          captured = axis.name;
     return captured.empty();
   });
   if (!captured.empty()) {
-    sink_.error(span, fmt::format("`{}` reduces over `{}`, which is in scope here already", name, captured), "take another letter in one of them");
+    sink_.error(span, fmt::format("`{}` reduces over `{}`, which is in scope here already", name, captured),
+                "take another letter in one of them");
     return {};
   }
   Expr result = put_in_place(body, arguments);
-  if (!result) sink_.error(span, fmt::format("the expression becomes too large when `{}` is put in place of its call", name), "give parts of it names with `let`");
+  if (!result)
+    sink_.error(span, fmt::format("the expression becomes too large when `{}` is put in place of its call", name),
+                "give parts of it names with `let`");
   return result;
 }
 

@@ -1,5 +1,5 @@
-// Calls of tensor fns: `let h = layer(X, W)`, `Y = layer(X, W)`, `(V, I) = f(X)`. The callee's statements come in place of
-// the call, its dims replaced by what the arguments say and its intermediates named after the target.
+// Calls of tensor fns: `let h = layer(X, W)`, `Y = layer(X, W)`, `(V, I) = f(X)`. The callee's statements come in place
+// of the call, its dims replaced by what the arguments say and its intermediates named after the target.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,28 +11,38 @@ namespace tilewright {
 
 bool FnBuilder::is_tensor_call(const Ast& ast) {
   const AstCall* call = as<AstCall>(ast);
-  return call && table_ && table_->has(call->function.text) && table_->signature(call->function.text) && !table_->is_scalar_fn(call->function.text);
+  return call && table_ && table_->has(call->function.text) && table_->signature(call->function.text) &&
+         !table_->is_scalar_fn(call->function.text);
 }
 
 // Learns the callee's dims from an argument's shape.
-bool FnBuilder::bind_shape(const TensorFn& callee, const Param& param, const std::vector<Expr>& shape, const Ast& argument, Binding& binding) {
+bool FnBuilder::bind_shape(const TensorFn& callee, const Param& param, const std::vector<Expr>& shape,
+                           const Ast& argument, Binding& binding) {
   const std::string words = sink_.text_of(argument->span);
-  const std::vector<Note> notes = {Note{param.span, fmt::format("`{}` of `{}` is declared here", param.name, callee.name)}};
+  const std::vector<Note> notes = {
+      Note{param.span, fmt::format("`{}` of `{}` is declared here", param.name, callee.name)}};
   if (shape.size() != param.shape.size()) {
-    sink_.error(argument->span, fmt::format("`{}` has {} dims, but `{}` of `{}` has {}", words, shape.size(), param.name, callee.name, param.shape.size()), {}, notes);
+    sink_.error(argument->span,
+                fmt::format("`{}` has {} dims, but `{}` of `{}` has {}", words, shape.size(), param.name, callee.name,
+                            param.shape.size()),
+                {}, notes);
     return false;
   }
   for (std::size_t dim = 0; dim < shape.size(); ++dim) {
     const Expr& wanted = param.shape[dim];
     const Var* name = as<Var>(wanted);
-    const bool is_new = name && std::none_of(binding.dims.begin(), binding.dims.end(), [&](const auto& known) { return known.first == name->name; });
+    const bool is_new = name && std::none_of(binding.dims.begin(), binding.dims.end(),
+                                             [&](const auto& known) { return known.first == name->name; });
     if (is_new) {
       binding.dims.emplace_back(name->name, shape[dim]);
       continue;
     }
     const Expr expected = substitute(wanted, binding.dims);
     if (facts_.are_equal(expected, shape[dim])) continue;
-    sink_.error(argument->span, fmt::format("dim {} of `{}` is {}, but `{}` of `{}` needs {}", dim, words, print(shape[dim]), param.name, callee.name, print(expected)), {}, notes);
+    sink_.error(argument->span,
+                fmt::format("dim {} of `{}` is {}, but `{}` of `{}` needs {}", dim, words, print(shape[dim]),
+                            param.name, callee.name, print(expected)),
+                {}, notes);
     return false;
   }
   return true;
@@ -43,13 +53,18 @@ std::optional<FnBuilder::Binding> FnBuilder::bind_arguments(const TensorFn& call
   std::vector<const Param*> inputs;
   for (const Param& param : callee.params) {
     if (param.kind == ParamKind::InOut) {
-      sink_.error(call.function.span, fmt::format("`{}` updates `{}` in place, which a call inside of a fn does not support", callee.name, param.name));
+      sink_.error(call.function.span,
+                  fmt::format("`{}` updates `{}` in place, which a call inside of a fn does not support", callee.name,
+                              param.name));
       return std::nullopt;
     }
     if (param.kind == ParamKind::In) inputs.push_back(&param);
   }
   if (inputs.size() != call.arguments.size()) {
-    sink_.error(call.function.span, fmt::format("`{}` is given {} arguments, but takes {}", callee.name, call.arguments.size(), inputs.size()), {}, {Note{callee.span, fmt::format("`{}` is declared here", callee.name)}});
+    sink_.error(
+        call.function.span,
+        fmt::format("`{}` is given {} arguments, but takes {}", callee.name, call.arguments.size(), inputs.size()), {},
+        {Note{callee.span, fmt::format("`{}` is declared here", callee.name)}});
     return std::nullopt;
   }
   for (std::size_t k = 0; k < inputs.size(); ++k) {
@@ -58,9 +73,11 @@ std::optional<FnBuilder::Binding> FnBuilder::bind_arguments(const TensorFn& call
     if (param.shape.empty()) {
       const ValueType type = type_of(argument);
       if (type.is_unknown()) return std::nullopt;
-      const bool fits_in = (type.is_typed() && holds(param.dtype, type.dtype)) || (type.is_whole() && param.dtype != Dtype::Bool) || (type.is_real() && is_float(param.dtype));
+      const bool fits_in = (type.is_typed() && holds(param.dtype, type.dtype)) ||
+                           (type.is_whole() && param.dtype != Dtype::Bool) || (type.is_real() && is_float(param.dtype));
       if (!fits_in) {
-        sink_.error(argument->span, fmt::format("`{}` is {}, but `{}` of `{}` is {}", sink_.text_of(argument->span), describe(type), param.name, callee.name, info(param.dtype).name));
+        sink_.error(argument->span, fmt::format("`{}` is {}, but `{}` of `{}` is {}", sink_.text_of(argument->span),
+                                                describe(type), param.name, callee.name, info(param.dtype).name));
         return std::nullopt;
       }
       Expr value = value_as(argument, param.dtype);
@@ -71,7 +88,10 @@ std::optional<FnBuilder::Binding> FnBuilder::bind_arguments(const TensorFn& call
     const AstName* name = as<AstName>(argument);
     const auto found = name ? tensors_.find(name->name) : tensors_.end();
     if (found == tensors_.end()) {
-      sink_.error(argument->span, fmt::format("`{}` is no tensor, but `{}` of `{}` is one", sink_.text_of(argument->span), param.name, callee.name), "give it a name with `let` first");
+      sink_.error(argument->span,
+                  fmt::format("`{}` is no tensor, but `{}` of `{}` is one", sink_.text_of(argument->span), param.name,
+                              callee.name),
+                  "give it a name with `let` first");
       return std::nullopt;
     }
     const Tensor& tensor = found->second;
@@ -81,7 +101,10 @@ std::optional<FnBuilder::Binding> FnBuilder::bind_arguments(const TensorFn& call
       return std::nullopt;
     }
     if (tensor.dtype != param.dtype) {
-      sink_.error(argument->span, fmt::format("`{}` is {}, but `{}` of `{}` is {}", name->name, info(tensor.dtype).name, param.name, callee.name, info(param.dtype).name), "convert it with a `let` first");
+      sink_.error(argument->span,
+                  fmt::format("`{}` is {}, but `{}` of `{}` is {}", name->name, info(tensor.dtype).name, param.name,
+                              callee.name, info(param.dtype).name),
+                  "convert it with a `let` first");
       return std::nullopt;
     }
     if (!bind_shape(callee, param, tensor.shape, argument, binding)) return std::nullopt;
@@ -116,7 +139,8 @@ Expr FnBuilder::rebound(const Expr& expr, const Binding& binding, int first_erro
 void FnBuilder::append_callee(const TensorFn& callee, const Binding& binding) {
   const int first_error = static_cast<int>(fn_.errors.size());
   const auto moved = [&](const Expr& expr) { return rebound(expr, binding, first_error); };
-  for (const ErrorSite& site : callee.errors) fn_.errors.push_back(ErrorSite{site.id + first_error, moved(site.access)});
+  for (const ErrorSite& site : callee.errors)
+    fn_.errors.push_back(ErrorSite{site.id + first_error, moved(site.access)});
   for (const Temp& let : callee.lets) {
     Temp temp{binding.tensors.at(let.name), let.dtype, {}};
     for (const Expr& extent : let.shape) temp.shape.push_back(moved(extent));
@@ -138,8 +162,13 @@ void FnBuilder::append_callee(const TensorFn& callee, const Binding& binding) {
 
 void FnBuilder::build_tensor_call(const AstStatement& statement) {
   const AstCall& call = *as<AstCall>(statement.value);
-  const auto refuse = [&](Span span, std::string message, std::string help = {}) { sink_.error(span, std::move(message), std::move(help)); };
-  if (statement.has_index) return refuse(statement.span, fmt::format("`{}` gives whole tensors, so its target has no indices", call.function.text), fmt::format("write `{}{} = …`", statement.is_let ? "let " : "", statement.targets.front().text));
+  const auto refuse = [&](Span span, std::string message, std::string help = {}) {
+    sink_.error(span, std::move(message), std::move(help));
+  };
+  if (statement.has_index)
+    return refuse(statement.span,
+                  fmt::format("`{}` gives whole tensors, so its target has no indices", call.function.text),
+                  fmt::format("write `{}{} = …`", statement.is_let ? "let " : "", statement.targets.front().text));
   if (statement.combine) return refuse(statement.span, "a call defines its target with `=`");
   const TensorFn* callee = table_->built(call.function.text, call.function.span);
   if (!callee) return;
@@ -149,7 +178,10 @@ void FnBuilder::build_tensor_call(const AstStatement& statement) {
   for (const Param& param : callee->params)
     if (param.kind == ParamKind::Out) results.push_back(&param);
   if (results.size() != statement.targets.size())
-    return refuse(statement.span, fmt::format("`{}` gives {} results, but {} are named", callee->name, results.size(), statement.targets.size()), results.size() > 1 ? "write `let (a, b) = …`" : std::string());
+    return refuse(
+        statement.span,
+        fmt::format("`{}` gives {} results, but {} are named", callee->name, results.size(), statement.targets.size()),
+        results.size() > 1 ? "write `let (a, b) = …`" : std::string());
   // The callee's indices keep their names, which must not be sizes here.
   std::vector<Axis> axes;
   for (const TensorStmt& inner : callee->statements) {
@@ -160,7 +192,10 @@ void FnBuilder::build_tensor_call(const AstStatement& statement) {
     });
   }
   for (const Axis& axis : axes)
-    if (has_dim(axis.name)) return refuse(call.function.span, fmt::format("index `{}` of `{}` has the name of a dim of `{}`", axis.name, callee->name, fn_.name), "take another letter in one of them");
+    if (has_dim(axis.name))
+      return refuse(call.function.span,
+                    fmt::format("index `{}` of `{}` has the name of a dim of `{}`", axis.name, callee->name, fn_.name),
+                    "take another letter in one of them");
   std::vector<std::pair<std::string, Tensor>> defined;
   for (std::size_t k = 0; k < results.size(); ++k) {
     const AstWord& target = statement.targets[k];
@@ -173,21 +208,28 @@ void FnBuilder::build_tensor_call(const AstStatement& statement) {
     binding->tensors[results[k]->name] = target.text;
     const auto found = tensors_.find(target.text);
     if (statement.is_let) {
-      if (found != tensors_.end() || has_dim(target.text)) return refuse(target.span, fmt::format("`{}` is declared already", target.text));
-      if (statement.dtype && *statement.dtype != result.dtype) return refuse(target.span, fmt::format("`{}` gives {}, not {}", callee->name, info(result.dtype).name, info(*statement.dtype).name));
+      if (found != tensors_.end() || has_dim(target.text))
+        return refuse(target.span, fmt::format("`{}` is declared already", target.text));
+      if (statement.dtype && *statement.dtype != result.dtype)
+        return refuse(target.span, fmt::format("`{}` gives {}, not {}", callee->name, info(result.dtype).name,
+                                               info(*statement.dtype).name));
       defined.emplace_back(target.text, std::move(result));
       continue;
     }
-    if (found == tensors_.end() || found->second.kind != ParamKind::Out || found->second.is_let || found->second.is_defined)
+    if (found == tensors_.end() || found->second.kind != ParamKind::Out || found->second.is_let ||
+        found->second.is_defined)
       return refuse(target.span, fmt::format("`{}` is not a result that is still to be defined", target.text));
     const Tensor& declared = found->second;
     bool is_equal = declared.dtype == result.dtype && declared.shape.size() == result.shape.size();
-    for (std::size_t dim = 0; is_equal && dim < result.shape.size(); ++dim) is_equal = facts_.are_equal(declared.shape[dim], result.shape[dim]);
+    for (std::size_t dim = 0; is_equal && dim < result.shape.size(); ++dim)
+      is_equal = facts_.are_equal(declared.shape[dim], result.shape[dim]);
     if (!is_equal) {
       std::vector<std::string> extents;
       for (const Expr& extent : result.shape) extents.push_back(print(extent));
-      sink_.error(target.span, fmt::format("`{}` gives {}[{}], which is not what `{}` is", callee->name, info(result.dtype).name, fmt::join(extents, ", "), target.text), {},
-                  {Note{declared.span, fmt::format("`{}` is declared here", target.text)}});
+      sink_.error(target.span,
+                  fmt::format("`{}` gives {}[{}], which is not what `{}` is", callee->name, info(result.dtype).name,
+                              fmt::join(extents, ", "), target.text),
+                  {}, {Note{declared.span, fmt::format("`{}` is declared here", target.text)}});
       return;
     }
     result.kind = ParamKind::Out;

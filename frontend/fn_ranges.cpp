@@ -70,13 +70,15 @@ Expr FnBuilder::extent_of(const AstWord& index, const std::vector<Use>& uses, co
     std::vector<Note> notes;
     for (const std::string& tensor : {first->tensor, use.tensor}) {
       const Span declared = tensors_.at(tensor).span;
-      if (notes.empty() || first->tensor != use.tensor) notes.push_back(Note{declared, fmt::format("`{}` is declared here", sink_.text_of(declared))});
+      if (notes.empty() || first->tensor != use.tensor)
+        notes.push_back(Note{declared, fmt::format("`{}` is declared here", sink_.text_of(declared))});
     }
     const bool are_names = as<Var>(first->extent) && as<Var>(use.extent);
     sink_.error(use.span,
-                fmt::format("index `{}` ranges over {} in `{}` but over {} in `{}`", index.text, print(first->extent), sink_.text_of(first->span),
-                            print(use.extent), sink_.text_of(use.span)),
-                are_names ? fmt::format("give both dims one name where they are equal, or {}", help) : help, std::move(notes));
+                fmt::format("index `{}` ranges over {} in `{}` but over {} in `{}`", index.text, print(first->extent),
+                            sink_.text_of(first->span), print(use.extent), sink_.text_of(use.span)),
+                are_names ? fmt::format("give both dims one name where they are equal, or {}", help) : help,
+                std::move(notes));
     return {};
   }
   if (first) return first->extent;

@@ -11,13 +11,17 @@ Dtype FnBuilder::accumulator(const AstReduction& ast) {
   const ValueType body = type_of(ast.body);
   switch (ast.word) {
     case ReductionWord::Any:
-    case ReductionWord::All: return Dtype::Bool;
-    case ReductionWord::Count: return ast.accumulator.value_or(Dtype::I32);
-    case ReductionWord::Mean: return ast.accumulator.value_or(body.is(Dtype::F64) ? Dtype::F64 : Dtype::F32);
+    case ReductionWord::All:
+      return Dtype::Bool;
+    case ReductionWord::Count:
+      return ast.accumulator.value_or(Dtype::I32);
+    case ReductionWord::Mean:
+      return ast.accumulator.value_or(body.is(Dtype::F64) ? Dtype::F64 : Dtype::F32);
     case ReductionWord::Sum:
     case ReductionWord::Prod:
     case ReductionWord::Max:
-    case ReductionWord::Min: break;
+    case ReductionWord::Min:
+      break;
   }
   return ast.accumulator.value_or(accumulator_of(settled(body)));
 }
@@ -28,12 +32,18 @@ CombineOp combine_of(ReductionWord word) {
   switch (word) {
     case ReductionWord::Sum:
     case ReductionWord::Count:
-    case ReductionWord::Mean: return CombineOp::Add;
-    case ReductionWord::Prod: return CombineOp::Mul;
-    case ReductionWord::Max: return CombineOp::Max;
-    case ReductionWord::Min: return CombineOp::Min;
-    case ReductionWord::Any: return CombineOp::Or;
-    case ReductionWord::All: return CombineOp::And;
+    case ReductionWord::Mean:
+      return CombineOp::Add;
+    case ReductionWord::Prod:
+      return CombineOp::Mul;
+    case ReductionWord::Max:
+      return CombineOp::Max;
+    case ReductionWord::Min:
+      return CombineOp::Min;
+    case ReductionWord::Any:
+      return CombineOp::Or;
+    case ReductionWord::All:
+      return CombineOp::And;
   }
   internal_error("a reduction that is none");
 }

@@ -6,11 +6,11 @@
 #include "frontend/fn_builder.h"
 #include "frontend/parser.h"
 #include "ir/operators.h"
-#include "ir/scalar.h"
 
 namespace tilewright {
 
-FnBuilder::FnBuilder(TensorFn signature, FnTable* table, Sink& sink) : fn_(std::move(signature)), table_(table), sink_(sink) {
+FnBuilder::FnBuilder(TensorFn signature, FnTable* table, Sink& sink)
+    : fn_(std::move(signature)), table_(table), sink_(sink) {
   for (const Param& param : fn_.params) {
     Tensor tensor;
     tensor.kind = param.kind;
@@ -66,7 +66,8 @@ void FnBuilder::check_outputs(const AstFn& ast) {
   for (const AstParam& param : ast.params)
     if (!tensors_.at(param.name.text).is_defined) {
       is_well_ = false;
-      sink_.error(param.span, fmt::format("`{}` is a result of `{}`, but no statement defines it", param.name.text, fn_.name));
+      sink_.error(param.span,
+                  fmt::format("`{}` is a result of `{}`, but no statement defines it", param.name.text, fn_.name));
     }
 }
 
@@ -106,26 +107,34 @@ FnBuilder::Tensor* FnBuilder::find_output(const AstStatement& statement) {
     for (const auto& [other, tensor] : tensors_)
       if (tensor.kind != ParamKind::In) outputs.push_back(other);
     const std::string help = did_you_mean(name.text, outputs);
-    sink_.error(name.span, fmt::format("`{}` is not a result of `{}`", name.text, fn_.name), help.empty() ? fmt::format("an intermediate is defined by `let {} …`", sink_.text_of(name.span)) : help);
+    sink_.error(
+        name.span, fmt::format("`{}` is not a result of `{}`", name.text, fn_.name),
+        help.empty() ? fmt::format("an intermediate is defined by `let {} …`", sink_.text_of(name.span)) : help);
     return nullptr;
   }
   Tensor& tensor = found->second;
   const auto refuse = [&](Span span, std::string message, std::string help = {}) {
-    sink_.error(span, std::move(message), std::move(help), {Note{tensor.span, fmt::format("`{}` is declared here", name.text)}});
+    sink_.error(span, std::move(message), std::move(help),
+                {Note{tensor.span, fmt::format("`{}` is declared here", name.text)}});
     return nullptr;
   };
   if (tensor.is_let) return refuse(name.span, fmt::format("`{}` is a `let`, which has one definition", name.text));
   if (tensor.kind == ParamKind::In)
-    return refuse(name.span, fmt::format("`{}` is an input and cannot be assigned", name.text), fmt::format("declare it `inout {}: …` if it is to be updated", name.text));
+    return refuse(name.span, fmt::format("`{}` is an input and cannot be assigned", name.text),
+                  fmt::format("declare it `inout {}: …` if it is to be updated", name.text));
   if (tensor.shape.size() != statement.index.size()) {
     const std::size_t rank = tensor.shape.size();
     return refuse(join(name.span, statement.has_index ? statement.index.back()->span : name.span),
-                  fmt::format("`{}` has {} dim{}, but {} {} given", name.text, rank, rank == 1 ? "" : "s", statement.index.size(), statement.index.size() == 1 ? "index is" : "indices are"));
+                  fmt::format("`{}` has {} dim{}, but {} {} given", name.text, rank, rank == 1 ? "" : "s",
+                              statement.index.size(), statement.index.size() == 1 ? "index is" : "indices are"));
   }
-  if (!statement.combine && statement.rule.kind != Rule::Kind::None) return refuse(statement.rule.span, "a definition covers its whole target and has no rule");
+  if (!statement.combine && statement.rule.kind != Rule::Kind::None)
+    return refuse(statement.rule.span, "a definition covers its whole target and has no rule");
   // Several scatters of one operator may meet in a result; otherwise one statement defines it.
-  if (tensor.kind == ParamKind::Out && tensor.is_defined && !(tensor.scattered && tensor.scattered == statement.combine))
-    return refuse(name.span, fmt::format("`{}` is defined a second time", name.text), "give one of them a name of its own with `let`");
+  if (tensor.kind == ParamKind::Out && tensor.is_defined &&
+      !(tensor.scattered && tensor.scattered == statement.combine))
+    return refuse(name.span, fmt::format("`{}` is defined a second time", name.text),
+                  "give one of them a name of its own with `let`");
   return &tensor;
 }
 
@@ -135,76 +144,20 @@ bool FnBuilder::check_new_index(const AstWord& word) {
     return false;
   };
   for (const Index& index : indices_)
-    if (index.name == word.text) return refuse(fmt::format("index `{}` is in scope already", word.text), {Note{index.span, "here"}});
+    if (index.name == word.text)
+      return refuse(fmt::format("index `{}` is in scope already", word.text), {Note{index.span, "here"}});
   if (has_dim(word.text)) return refuse(fmt::format("`{}` is a dim and cannot name an index", word.text), {});
   const auto found = tensors_.find(word.text);
-  if (found != tensors_.end()) return refuse(fmt::format("`{}` is a tensor or scalar and cannot name an index", word.text), {Note{found->second.span, "declared here"}});
-  if (word.text.find('.') != std::string::npos) return refuse(fmt::format("`{}` has a dot and cannot name an index", word.text), {});
+  if (found != tensors_.end())
+    return refuse(fmt::format("`{}` is a tensor or scalar and cannot name an index", word.text),
+                  {Note{found->second.span, "declared here"}});
+  if (word.text.find('.') != std::string::npos)
+    return refuse(fmt::format("`{}` has a dot and cannot name an index", word.text), {});
   return true;
 }
 
-bool FnBuilder::has_plain_target(const AstStatement& statement) {
-  std::set<std::string> seen;
-  return statement.rule.kind == Rule::Kind::None && std::all_of(statement.index.begin(), statement.index.end(), [&](const Ast& index) {
-    const AstName* name = as<AstName>(index);
-    return name && !has_dim(name->name) && tensors_.count(name->name) == 0 && seen.insert(name->name).second;
-  });
-}
-
-// Of a scatter: the target's plain names, then every name that is nothing else and alone subscripts something.
-std::vector<AstWord> FnBuilder::free_indices_of(const AstStatement& statement) {
-  std::vector<AstWord> free;
-  std::vector<std::string> bound;
-  const auto add = [&](const std::string& name, Span span) {
-    const bool is_taken = has_dim(name) || tensors_.count(name) > 0 || is_reserved(name) || std::find(bound.begin(), bound.end(), name) != bound.end() ||
-                          std::any_of(free.begin(), free.end(), [&](const AstWord& word) { return word.text == name; });
-    if (!is_taken) free.push_back(AstWord{name, span});
-  };
-  for (const Ast& index : statement.index)
-    if (const AstName* name = as<AstName>(index)) add(name->name, index->span);
-  const std::function<void(const Ast&)> look = [&](const Ast& ast) {
-    if (!ast) return;
-    match(
-        ast, [](const AstNumber&) {}, [](const AstName&) {},
-        [&](const AstAccess& access) {
-          for (const Ast& index : access.index) {
-            if (const AstName* name = as<AstName>(index)) add(name->name, index->span);
-            look(index);
-          }
-        },
-        [&](const AstCall& call) {
-          for (const Ast& argument : call.arguments) look(argument);
-        },
-        [&](const AstUnary& unary) { look(unary.operand); },
-        [&](const AstBinary& binary) {
-          look(binary.lhs);
-          look(binary.rhs);
-        },
-        [&](const AstCompare& compare) {
-          for (const Ast& operand : compare.operands) look(operand);
-        },
-        [&](const AstIf& branch) {
-          look(branch.condition);
-          look(branch.if_true);
-          look(branch.if_false);
-        },
-        [&](const AstReduction& reduction) {
-          for (const AstRange& axis : reduction.axes) {
-            look(axis.lo);
-            look(axis.hi);
-          }
-          const std::size_t outer = bound.size();
-          for (const AstRange& axis : reduction.axes) bound.push_back(axis.name.text);
-          look(reduction.body);
-          bound.resize(outer);
-        });
-  };
-  for (const Ast& index : statement.index) look(index);
-  look(statement.value);
-  return free;
-}
-
-// The type of a statement's value: names and types come before ranges, so that a misspelt name is not an unbounded index.
+// The type of a statement's value: names and types come before ranges, so that a misspelt name is not an unbounded
+// index.
 ValueType FnBuilder::free_type_of(const std::vector<AstWord>& free, const Ast& value) {
   for (const AstWord& name : free)
     if (!check_new_index(name)) return ValueType::unknown();
@@ -214,14 +167,17 @@ ValueType FnBuilder::free_type_of(const std::vector<AstWord>& free, const Ast& v
   return type;
 }
 
-bool FnBuilder::open_free_indices(const std::vector<AstWord>& free, const AstStatement& statement, const Tensor* output) {
+bool FnBuilder::open_free_indices(const std::vector<AstWord>& free, const AstStatement& statement,
+                                  const Tensor* output) {
   bool is_well = true;
   for (const AstWord& name : free) {
     AstRange range{name, {}, {}, false};
     for (const AstRange& written : statement.ranges)
       if (written.name.text == name.text) range = written;
     std::vector<Use> uses;
-    if (output) collect_use(statement.targets.front(), statement.index, join(statement.targets.front().span, statement.span), name.text, false, uses);
+    if (output)
+      collect_use(statement.targets.front(), statement.index, join(statement.targets.front().span, statement.span),
+                  name.text, false, uses);
     if (output && !uses.empty()) {
       // The place of the target, not of the whole statement.
       const Span first = statement.targets.front().span;
@@ -233,10 +189,14 @@ bool FnBuilder::open_free_indices(const std::vector<AstWord>& free, const AstSta
       if (!as<AstName>(index)) collect_uses(index, name.text, false, uses);
     collect_uses(statement.value, name.text, false, uses);
     const std::string help = statement.is_let ? fmt::format("state its range: `{} in 0..n` on the left side", name.text)
-                                              : fmt::format("an index ranges over the dimensions that it alone subscripts; a rule as in `A[{}; 0]` says what lies beyond", name.text);
+                                              : fmt::format(
+                                                    "an index ranges over the dimensions that it alone subscripts; a "
+                                                    "rule as in `A[{}; 0]` says what lies beyond",
+                                                    name.text);
     is_well = open_index(range, uses, help) && is_well;
     if (is_well && statement.is_let && !is_integer_constant(indices_.back().lo, 0)) {
-      sink_.error(range.lo->span, fmt::format("index `{}` of a `let` starts at 0, for it counts the elements of `{}`", name.text, statement.targets.front().text));
+      sink_.error(range.lo->span, fmt::format("index `{}` of a `let` starts at 0, for it counts the elements of `{}`",
+                                              name.text, statement.targets.front().text));
       is_well = false;
     }
     if (is_well && statement.is_let && (indices_.back().is_from_data || [&] {
@@ -247,7 +207,8 @@ bool FnBuilder::open_free_indices(const std::vector<AstWord>& free, const AstSta
           });
           return has_load;
         }())) {
-      sink_.error(range.hi->span, fmt::format("the size of `{}` must follow from the dims", statement.targets.front().text));
+      sink_.error(range.hi->span,
+                  fmt::format("the size of `{}` must follow from the dims", statement.targets.front().text));
       is_well = false;
     }
   }
@@ -256,27 +217,32 @@ bool FnBuilder::open_free_indices(const std::vector<AstWord>& free, const AstSta
 
 std::vector<Axis> FnBuilder::axes_of(std::size_t first_index) const {
   std::vector<Axis> axes;
-  for (std::size_t k = first_index; k < indices_.size(); ++k) axes.push_back(Axis{indices_[k].name, indices_[k].lo, indices_[k].hi, {}, indices_[k].span});
+  for (std::size_t k = first_index; k < indices_.size(); ++k)
+    axes.push_back(Axis{indices_[k].name, indices_[k].lo, indices_[k].hi, {}, indices_[k].span});
   return axes;
 }
 
-namespace {
-std::vector<Expr> variables_of(const std::vector<Axis>& axes) {
+std::vector<Expr> FnBuilder::variables_of(const std::vector<Axis>& axes) {
   std::vector<Expr> variables;
   for (const Axis& axis : axes) variables.push_back(var(axis.name, Dtype::Index, axis.span));
   return variables;
 }
-}  // namespace
 
 void FnBuilder::build_definition(const AstStatement& statement, Tensor* output) {
   const AstWord& name = statement.targets.front();
   std::vector<AstWord> free;
   for (const Ast& index : statement.index) {
     const AstName* plain = as<AstName>(index);
-    const bool is_again = plain && std::any_of(free.begin(), free.end(), [&](const AstWord& word) { return word.text == plain->name; });
+    const bool is_again =
+        plain && std::any_of(free.begin(), free.end(), [&](const AstWord& word) { return word.text == plain->name; });
     if (!plain || is_again || has_dim(plain->name)) {
-      sink_.error(index->span, is_again ? fmt::format("index `{}` stands twice on the left side", plain->name) : fmt::format("`{}` on the left side of `=` is not an index of its own", sink_.text_of(index->span)),
-                  fmt::format("a definition says each element of `{}`, as in `{}[i, j] = …`; single elements are updated by `+=`", name.text, name.text));
+      sink_.error(
+          index->span,
+          is_again ? fmt::format("index `{}` stands twice on the left side", plain->name)
+                   : fmt::format("`{}` on the left side of `=` is not an index of its own", sink_.text_of(index->span)),
+          fmt::format(
+              "a definition says each element of `{}`, as in `{}[i, j] = …`; single elements are updated by `+=`",
+              name.text, name.text));
       return;
     }
     free.push_back(AstWord{plain->name, index->span});
@@ -289,7 +255,8 @@ void FnBuilder::build_definition(const AstStatement& statement, Tensor* output) 
   const std::vector<Axis> axes = axes_of(0);
   Expr value = assigned(statement.value, dtype);
   if (!value) return;
-  fn_.statements.push_back(TensorStmt{name.text, axes, variables_of(axes), {}, {}, std::move(value), std::nullopt, statement.span});
+  fn_.statements.push_back(
+      TensorStmt{name.text, axes, variables_of(axes), {}, {}, std::move(value), std::nullopt, statement.span});
   if (output) {
     output->is_defined = true;
     return;
@@ -302,76 +269,6 @@ void FnBuilder::build_definition(const AstStatement& statement, Tensor* output) 
   for (const Axis& axis : axes) tensor.shape.push_back(axis.hi);
   fn_.lets.push_back(Temp{name.text, dtype, tensor.shape});
   tensors_.emplace(name.text, std::move(tensor));
-}
-
-// `T[…] op= value`: a reduction over the other indices where the target has plain ones, else an update of single elements.
-void FnBuilder::build_scatter(const AstStatement& statement, Tensor& output, const std::vector<AstWord>& free) {
-  const AstWord& name = statement.targets.front();
-  const CombineOp op = *statement.combine;
-  const ValueType type = free_type_of(free, statement.value);
-  if (type.is_unknown()) return;
-  if ((op == CombineOp::And || op == CombineOp::Or) && !type.is_any_integer() && !type.is(Dtype::Bool)) {
-    sink_.error(statement.value->span, fmt::format("`{}=` of {}, but integers or bools are needed", info(op).spelling, describe(type)));
-    return;
-  }
-  if (!check_assignable(statement.value, type, output.dtype, fmt::format("`{}`", name.text))) return;
-  if (!open_free_indices(free, statement, &output)) return;
-  if (!has_plain_target(statement)) {
-    const std::vector<Axis> axes = axes_of(0);
-    std::vector<Expr> index = indices(statement.index);
-    if (index.size() != output.shape.size()) return;
-    Rule rule;
-    const std::vector<Escape> open = escapes(index, output.shape);
-    if (statement.rule.kind == Rule::Kind::Skip) {
-      if (!open.empty()) rule.kind = Rule::Kind::Skip;
-    } else if (statement.rule.kind != Rule::Kind::None) {
-      sink_.error(statement.rule.span, "the rule of an update is `skip`: what lies outside is not written");
-      return;
-    } else if (!open.empty()) {
-      Span span = join(name.span, statement.index.back()->span);
-      ++span.end_column;
-      std::vector<Escape> affine;
-      for (const Escape& side : open)
-        if (!is_from_data(index[side.dim])) affine.push_back(side);
-      if (!affine.empty()) return report_escape(name, statement.index, index, affine, output, span);
-      rule = Rule{Rule::Kind::Check, {}, new_error_site(load(Access{name.text, index, {}, span}, output.dtype, span))};
-    }
-    skips_.push_back(Skips{{}, 0});
-    Expr value = assigned(statement.value, output.dtype);
-    if (!value) return;
-    fn_.statements.push_back(TensorStmt{name.text, axes, std::move(index), std::move(rule), skips_.back().where, std::move(value), op, statement.span});
-    output.scattered = op;
-    output.is_defined = true;
-    return;
-  }
-  const std::size_t targets = statement.index.size();
-  const std::vector<Axis> all = axes_of(0);
-  const std::vector<Axis> axes(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(targets));
-  const std::vector<Axis> reduced(all.begin() + static_cast<std::ptrdiff_t>(targets), all.end());
-  // An inout is updated in the wider of both types and rounded once.
-  const bool is_update = output.kind == ParamKind::InOut;
-  const Dtype arithmetic = is_narrow_float(output.dtype) ? Dtype::F32 : output.dtype;
-  Dtype dtype = output.dtype;
-  Expr value;
-  if (reduced.empty()) {
-    if (is_update) dtype = arithmetic;
-    value = assigned(statement.value, dtype);
-  } else {
-    const bool is_logical = type.is(Dtype::Bool) && (op == CombineOp::And || op == CombineOp::Or);
-    const Dtype accumulator = is_logical ? Dtype::Bool : accumulator_of(settled(type));
-    skips_.push_back(Skips{{}, 0});
-    value = leaf(statement.value, accumulator);
-    if (is_update) dtype = holds(accumulator, arithmetic) ? accumulator : arithmetic;
-    if (value) value = cast(dtype, reduce(op, reduced, skips_.back().where, value, accumulator, statement.span), statement.span);
-  }
-  if (!value) return;
-  const std::vector<Expr> index = variables_of(axes);
-  if (is_update) {
-    const Expr before = cast(dtype, load(Access{name.text, index, {}, name.span}, output.dtype, name.span));
-    value = cast(output.dtype, binary(binary_of(op, dtype), before, value, statement.span));
-  }
-  fn_.statements.push_back(TensorStmt{name.text, axes, index, {}, {}, std::move(value), std::nullopt, statement.span});
-  output.is_defined = true;
 }
 
 }  // namespace tilewright

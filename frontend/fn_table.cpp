@@ -18,7 +18,8 @@ FnTable::FnTable(const std::vector<AstFn>& fns, Sink& sink) : sink_(sink) {
     }
     const auto [found, is_new] = entries_.try_emplace(name);
     if (!is_new) {
-      sink.error(fn.name.span, fmt::format("fn `{}` is declared twice", name), {}, {Note{found->second.ast->span, "the first one is here"}});
+      sink.error(fn.name.span, fmt::format("fn `{}` is declared twice", name), {},
+                 {Note{found->second.ast->span, "the first one is here"}});
       continue;
     }
     found->second.ast = &fn;
@@ -36,7 +37,8 @@ const TensorFn* FnTable::built(const std::string& name, Span use) {
   if (use.is_known()) entry.is_called = true;
   if (!entry.signature) return nullptr;
   if (entry.state == State::Building) {
-    sink_.error(use, fmt::format("`{}` calls itself, and a call is put in place of its body", name), "loops on the host call fns; a fn has no recursion");
+    sink_.error(use, fmt::format("`{}` calls itself, and a call is put in place of its body", name),
+                "loops on the host call fns; a fn has no recursion");
     return nullptr;
   }
   if (entry.state == State::NotBuilt) {
@@ -50,8 +52,11 @@ const TensorFn* FnTable::built(const std::string& name, Span use) {
 bool FnTable::is_scalar_fn(const std::string& name) const {
   const TensorFn* fn = signature(name);
   if (!fn) return false;
-  const auto outputs = std::count_if(fn->params.begin(), fn->params.end(), [](const Param& param) { return param.kind == ParamKind::Out; });
-  return outputs == 1 && std::all_of(fn->params.begin(), fn->params.end(), [](const Param& param) { return param.shape.empty() && param.kind != ParamKind::InOut; });
+  const auto outputs = std::count_if(fn->params.begin(), fn->params.end(),
+                                     [](const Param& param) { return param.kind == ParamKind::Out; });
+  return outputs == 1 && std::all_of(fn->params.begin(), fn->params.end(), [](const Param& param) {
+           return param.shape.empty() && param.kind != ParamKind::InOut;
+         });
 }
 
 Expr FnTable::inlined_result(const std::string& name, Span use) {
@@ -62,12 +67,14 @@ Expr FnTable::inlined_result(const std::string& name, Span use) {
   for (const TensorStmt& statement : fn->statements) {
     Expr value = put_in_place(statement.value, values);
     if (!value) {
-      sink_.error_once(fmt::format("{} is too large", name), use, fmt::format("`{}` becomes too large when its intermediates are put in place", name), "and here");
+      sink_.error_once(fmt::format("{} is too large", name), use,
+                       fmt::format("`{}` becomes too large when its intermediates are put in place", name), "and here");
       return {};
     }
     values[statement.target] = std::move(value);
   }
-  const auto output = std::find_if(fn->params.begin(), fn->params.end(), [](const Param& param) { return param.kind == ParamKind::Out; });
+  const auto output = std::find_if(fn->params.begin(), fn->params.end(),
+                                   [](const Param& param) { return param.kind == ParamKind::Out; });
   return values.at(output->name);
 }
 

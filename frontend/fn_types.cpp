@@ -43,7 +43,8 @@ ValueType FnBuilder::find_type(const Ast& ast) {
 ValueType FnBuilder::type_of_name(const AstName& name, Span span) {
   if (name.name == "true" || name.name == "false") return ValueType::of(Dtype::Bool);
   if (name.name == "inf" || name.name == "nan") return ValueType::real();
-  if (std::any_of(indices_.begin(), indices_.end(), [&](const Index& index) { return index.name == name.name; })) return ValueType::whole();
+  if (std::any_of(indices_.begin(), indices_.end(), [&](const Index& index) { return index.name == name.name; }))
+    return ValueType::whole();
   if (has_dim(name.name)) return ValueType::whole();
   if (tensors_.count(name.name) > 0) {
     const Tensor* tensor = readable(AstWord{name.name, span}, {}, span);
@@ -61,9 +62,12 @@ ValueType FnBuilder::type_of_unary(const AstUnary& unary) {
     return ValueType::unknown();
   };
   switch (unary.op) {
-    case UnaryOp::Neg: return type.is(Dtype::Bool) ? refuse("-", "a number") : arithmetic_type(type);
-    case UnaryOp::Not: return type.is(Dtype::Bool) ? type : refuse("not", "a bool");
-    case UnaryOp::BitNot: return type.is_any_integer() ? type : refuse("~", "an integer");
+    case UnaryOp::Neg:
+      return type.is(Dtype::Bool) ? refuse("-", "a number") : arithmetic_type(type);
+    case UnaryOp::Not:
+      return type.is(Dtype::Bool) ? type : refuse("not", "a bool");
+    case UnaryOp::BitNot:
+      return type.is_any_integer() ? type : refuse("~", "an integer");
   }
   return ValueType::unknown();
 }
@@ -87,7 +91,10 @@ ValueType FnBuilder::meet(const Ast& a, ValueType type_a, const Ast& b, ValueTyp
   } else if (other.is_real()) {
     help = fmt::format("write the conversion that is meant, such as `f32({})`", words);
   }
-  sink_.error(odd->span, fmt::format("{} stands beside {}, and neither type holds the other", mixed(sink_, odd, type_of(odd)), describe(other)), help);
+  sink_.error(odd->span,
+              fmt::format("{} stands beside {}, and neither type holds the other", mixed(sink_, odd, type_of(odd)),
+                          describe(other)),
+              help);
   return ValueType::unknown();
 }
 
@@ -100,19 +107,22 @@ ValueType FnBuilder::type_of_binary(const AstBinary& binary, Span span) {
     bool are_bools = true;
     for (const auto& [operand, type] : {std::pair(binary.lhs, lhs), std::pair(binary.rhs, rhs)})
       if (!type.is(Dtype::Bool)) {
-        sink_.error(operand->span, fmt::format("`{}` of {}, but bools are needed", spelling, describe(type)), "compare it with something");
+        sink_.error(operand->span, fmt::format("`{}` of {}, but bools are needed", spelling, describe(type)),
+                    "compare it with something");
         are_bools = false;
       }
     return are_bools ? lhs : ValueType::unknown();
   }
-  const bool is_bitwise = binary.op == BinaryOp::BitAnd || binary.op == BinaryOp::BitOr || binary.op == BinaryOp::BitXor;
+  const bool is_bitwise =
+      binary.op == BinaryOp::BitAnd || binary.op == BinaryOp::BitOr || binary.op == BinaryOp::BitXor;
   const bool is_shift = binary.op == BinaryOp::Shl || binary.op == BinaryOp::Shr;
   if (is_shift && lhs.is_any_integer() && rhs.is_any_integer()) return lhs;
   const ValueType common = meet(binary.lhs, lhs, binary.rhs, rhs);
   if (common.is_unknown()) return common;
   if (common.is(Dtype::Bool)) {
     if (is_bitwise) return common;
-    sink_.error(span, fmt::format("`{}` of bools, but numbers are needed", spelling), fmt::format("write `i32({})`", sink_.text_of(binary.lhs->span)));
+    sink_.error(span, fmt::format("`{}` of bools, but numbers are needed", spelling),
+                fmt::format("write `i32({})`", sink_.text_of(binary.lhs->span)));
     return ValueType::unknown();
   }
   if ((is_bitwise || is_shift || binary.op == BinaryOp::Mod) && !common.is_any_integer()) {
@@ -131,8 +141,10 @@ ValueType FnBuilder::type_of_compare(const AstCompare& compare) {
     const ValueType lhs = type_of(compare.operands[k]);
     const ValueType rhs = type_of(compare.operands[k + 1]);
     // Of integers every two can be compared: they meet in 64 bits.
-    const bool are_integers = lhs.is_any_integer() && rhs.is_any_integer() && !lhs.is(Dtype::U64) && !rhs.is(Dtype::U64);
-    if (!are_integers && meet(compare.operands[k], lhs, compare.operands[k + 1], rhs).is_unknown()) result = ValueType::unknown();
+    const bool are_integers =
+        lhs.is_any_integer() && rhs.is_any_integer() && !lhs.is(Dtype::U64) && !rhs.is(Dtype::U64);
+    if (!are_integers && meet(compare.operands[k], lhs, compare.operands[k + 1], rhs).is_unknown())
+      result = ValueType::unknown();
     const bool is_equality = compare.ops[k] == BinaryOp::Eq || compare.ops[k] == BinaryOp::Ne;
     if (!result.is_unknown() && lhs.is(Dtype::Bool) && !is_equality) {
       sink_.error(compare.operands[k]->span, "bools are equal or not, but neither is less");
@@ -147,7 +159,9 @@ ValueType FnBuilder::type_of_if(const AstIf& branch, Span) {
   const ValueType if_true = type_of(branch.if_true);
   const ValueType if_false = type_of(branch.if_false);
   if (!condition.is_unknown() && !condition.is(Dtype::Bool)) {
-    sink_.error(branch.condition->span, fmt::format("the condition of `if` is {}, but a bool is needed", describe(condition)), "compare it with something");
+    sink_.error(branch.condition->span,
+                fmt::format("the condition of `if` is {}, but a bool is needed", describe(condition)),
+                "compare it with something");
     return ValueType::unknown();
   }
   if (condition.is_unknown() || if_true.is_unknown() || if_false.is_unknown()) return ValueType::unknown();
@@ -176,8 +190,11 @@ ValueType FnBuilder::type_of_reduction(const AstReduction& reduction, Span span)
     case ReductionWord::Any:
     case ReductionWord::All:
     case ReductionWord::Count:
-      if (!body.is(Dtype::Bool)) return refuse(fmt::format("`{}` of {}, but a bool is needed", word, describe(body)), fmt::format("compare it: `{}[k] A[k] > 0`", word));
-      return ValueType::of(reduction.word == ReductionWord::Count ? reduction.accumulator.value_or(Dtype::I32) : Dtype::Bool);
+      if (!body.is(Dtype::Bool))
+        return refuse(fmt::format("`{}` of {}, but a bool is needed", word, describe(body)),
+                      fmt::format("compare it: `{}[k] A[k] > 0`", word));
+      return ValueType::of(reduction.word == ReductionWord::Count ? reduction.accumulator.value_or(Dtype::I32)
+                                                                  : Dtype::Bool);
     case ReductionWord::Mean: {
       if (body.is(Dtype::Bool)) return refuse("`mean` of a bool, but a number is needed", "write `mean[…] f32(…)`");
       const Dtype dtype = reduction.accumulator.value_or(body.is(Dtype::F64) ? Dtype::F64 : Dtype::F32);
@@ -187,19 +204,24 @@ ValueType FnBuilder::type_of_reduction(const AstReduction& reduction, Span span)
     case ReductionWord::Sum:
     case ReductionWord::Prod:
     case ReductionWord::Max:
-    case ReductionWord::Min: break;
+    case ReductionWord::Min:
+      break;
   }
   // `sum[k] A[k] / 2` of integers: is each term rounded, or the sum?
   if (const AstBinary* division = as<AstBinary>(reduction.body);
       division && division->op == BinaryOp::Div && !reduction.body->has_parentheses && body.is_any_integer())
     return refuse(fmt::format("the body of `{}` divides integers, and each term would be rounded", word),
-                  fmt::format("write `{}[…] ({})` if that is meant, or `({}[…] …) / …` to round once", word, sink_.text_of(reduction.body->span), word));
+                  fmt::format("write `{}[…] ({})` if that is meant, or `({}[…] …) / …` to round once", word,
+                              sink_.text_of(reduction.body->span), word));
   const Dtype own = accumulator_of(settled(body));
   const Dtype dtype = reduction.accumulator.value_or(own);
-  const bool is_lossless = !body.is_typed() || body.is(Dtype::Bool) || holds(dtype, body.dtype) || (is_float(dtype) && is_integer(body.dtype));
+  const bool is_lossless = !body.is_typed() || body.is(Dtype::Bool) || holds(dtype, body.dtype) ||
+                           (is_float(dtype) && is_integer(body.dtype));
   if (!is_lossless || (body.is_real() && !is_float(dtype)))
-    return refuse(fmt::format("the terms are {}, which an accumulator of {} does not hold", describe(body), info(dtype).name),
-                  fmt::format("write the conversion that is meant, `{}({})`", info(dtype).name, sink_.text_of(reduction.body->span)));
+    return refuse(
+        fmt::format("the terms are {}, which an accumulator of {} does not hold", describe(body), info(dtype).name),
+        fmt::format("write the conversion that is meant, `{}({})`", info(dtype).name,
+                    sink_.text_of(reduction.body->span)));
   (void)span;
   return ValueType::of(dtype);
 }
@@ -208,12 +230,17 @@ bool FnBuilder::check_assignable(const Ast& ast, ValueType type, Dtype target, c
   if (type.is_unknown()) return false;
   const std::string words = sink_.text_of(ast->span);
   if (type.is_any_float() && !is_float(target)) {
-    sink_.error(ast->span, fmt::format("{} is {}, but the value is {}: how to make an integer of a float must be written", what, info(target).name, describe(type)),
-                target == Dtype::Bool ? fmt::format("write `{} != 0.0`", words) : fmt::format("write `{}(round({}))`, or `{}({})` to cut", info(target).name, words, info(target).name, words));
+    sink_.error(ast->span,
+                fmt::format("{} is {}, but the value is {}: how to make an integer of a float must be written", what,
+                            info(target).name, describe(type)),
+                target == Dtype::Bool ? fmt::format("write `{} != 0.0`", words)
+                                      : fmt::format("write `{}(round({}))`, or `{}({})` to cut", info(target).name,
+                                                    words, info(target).name, words));
     return false;
   }
   if (target == Dtype::Bool && !type.is(Dtype::Bool)) {
-    sink_.error(ast->span, fmt::format("{} is bool, but the value is {}", what, describe(type)), fmt::format("write `{} != 0`", words));
+    sink_.error(ast->span, fmt::format("{} is bool, but the value is {}", what, describe(type)),
+                fmt::format("write `{} != 0`", words));
     return false;
   }
   return true;
@@ -242,11 +269,15 @@ Dtype FnBuilder::comparison_type(const Ast& lhs, const Ast& rhs) {
 // Whether a whole number is more than a literal.
 bool FnBuilder::has_names(const Ast& ast) {
   return match(
-      ast, [](const AstNumber&) { return false; }, [](const AstName&) { return true; }, [](const AstAccess&) { return true; },
-      [&](const AstCall& call) { return std::any_of(call.arguments.begin(), call.arguments.end(), [&](const Ast& a) { return has_names(a); }); },
+      ast, [](const AstNumber&) { return false; }, [](const AstName&) { return true; },
+      [](const AstAccess&) { return true; },
+      [&](const AstCall& call) {
+        return std::any_of(call.arguments.begin(), call.arguments.end(), [&](const Ast& a) { return has_names(a); });
+      },
       [&](const AstUnary& unary) { return has_names(unary.operand); },
-      [&](const AstBinary& binary) { return has_names(binary.lhs) || has_names(binary.rhs); }, [](const AstCompare&) { return true; },
-      [](const AstIf&) { return true; }, [](const AstReduction&) { return true; });
+      [&](const AstBinary& binary) { return has_names(binary.lhs) || has_names(binary.rhs); },
+      [](const AstCompare&) { return true; }, [](const AstIf&) { return true; },
+      [](const AstReduction&) { return true; });
 }
 
 }  // namespace tilewright

@@ -35,11 +35,13 @@ Expr FnBuilder::value(const Ast& ast) {
         return operand ? unary(ast_unary.op, operand, ast->span) : Expr();
       },
       [&](const AstBinary& ast_binary) {
-        return info(ast_binary.op).is_logical ? logical(ast_binary, ast->span) : own_binary(ast_binary, type.dtype, ast->span);
+        return info(ast_binary.op).is_logical ? logical(ast_binary, ast->span)
+                                              : own_binary(ast_binary, type.dtype, ast->span);
       },
       [&](const AstCompare& compare) { return comparison(compare); },
       [&](const AstIf& branch) {
-        return conditional(branch, [&](const Ast& part) { return value_as(part, type.dtype); }, ast->span);
+        return conditional(
+            branch, [&](const Ast& part) { return value_as(part, type.dtype); }, ast->span);
       },
       [&](const AstReduction& ast_reduction) { return reduction(ast_reduction, ast->span); });
 }
@@ -74,24 +76,31 @@ Expr FnBuilder::assigned(const Ast& ast, Dtype dtype) {
 // `1 / N` inside a float expression would be 0.
 bool FnBuilder::check_integer_division(const Ast& ast) {
   return match(
-      ast, [](const AstNumber&) { return true; }, [](const AstName&) { return true; }, [](const AstAccess&) { return true; },
-      [](const AstCall&) { return true; }, [&](const AstUnary& unary) { return check_integer_division(unary.operand); },
+      ast, [](const AstNumber&) { return true; }, [](const AstName&) { return true; },
+      [](const AstAccess&) { return true; }, [](const AstCall&) { return true; },
+      [&](const AstUnary& unary) { return check_integer_division(unary.operand); },
       [&](const AstBinary& binary) {
         if (binary.op != BinaryOp::Div) return check_integer_division(binary.lhs) && check_integer_division(binary.rhs);
         if (!type_of(binary.lhs).is_any_integer() || !type_of(binary.rhs).is_any_integer()) return true;
         const std::string lhs = sink_.text_of(binary.lhs->span);
         const std::string cure = as<AstNumber>(binary.lhs) ? fmt::format("{}.0", lhs) : fmt::format("f32({})", lhs);
-        sink_.error(ast->span, fmt::format("`{}` divides integers inside a float expression, and would round down", sink_.text_of(ast->span)),
-                    fmt::format("write `{} / {}`, or `i64({})` if rounding down is meant", cure, sink_.text_of(binary.rhs->span), sink_.text_of(ast->span)));
+        sink_.error(ast->span,
+                    fmt::format("`{}` divides integers inside a float expression, and would round down",
+                                sink_.text_of(ast->span)),
+                    fmt::format("write `{} / {}`, or `i64({})` if rounding down is meant", cure,
+                                sink_.text_of(binary.rhs->span), sink_.text_of(ast->span)));
         return false;
       },
       [](const AstCompare&) { return true; },
-      [&](const AstIf& branch) { return check_integer_division(branch.if_true) && check_integer_division(branch.if_false); },
+      [&](const AstIf& branch) {
+        return check_integer_division(branch.if_true) && check_integer_division(branch.if_false);
+      },
       [](const AstReduction&) { return true; });
 }
 
 Expr FnBuilder::leaf(const Ast& ast, Dtype dtype) {
-  // Inside of brackets types are not asked for: all is Index. Elsewhere a whole number stays one until it meets a value.
+  // Inside of brackets types are not asked for: all is Index. Elsewhere a whole number stays one until it meets a
+  // value.
   if (dtype != Dtype::Index) {
     const ValueType type = type_of(ast);
     if (type.is_unknown()) return {};
@@ -112,8 +121,10 @@ Expr FnBuilder::leaf(const Ast& ast, Dtype dtype) {
   const auto convert = [&](Expr own) -> Expr {
     if (!own) return {};
     if (dtype == Dtype::Index && !is_integer(own->dtype)) {
-      sink_.error(ast->span, fmt::format("`{}` is {}, but an index is an integer", sink_.text_of(ast->span), info(own->dtype).name),
-                  is_float(own->dtype) ? fmt::format("write `i32({})`", sink_.text_of(ast->span)) : std::string());
+      sink_.error(
+          ast->span,
+          fmt::format("`{}` is {}, but an index is an integer", sink_.text_of(ast->span), info(own->dtype).name),
+          is_float(own->dtype) ? fmt::format("write `i32({})`", sink_.text_of(ast->span)) : std::string());
       return {};
     }
     return cast(dtype, own, ast->span);
@@ -126,15 +137,20 @@ Expr FnBuilder::leaf(const Ast& ast, Dtype dtype) {
       [&](const AstUnary& ast_unary) -> Expr {
         if (const AstNumber* number = as<AstNumber>(ast_unary.operand); number && ast_unary.op == UnaryOp::Neg)
           return leaf_number(*number, dtype, ast->span, true);
-        if (ast_unary.op == UnaryOp::Not || (ast_unary.op == UnaryOp::BitNot && is_float(dtype))) return convert(value(ast));
+        if (ast_unary.op == UnaryOp::Not || (ast_unary.op == UnaryOp::BitNot && is_float(dtype)))
+          return convert(value(ast));
         Expr operand = leaf(ast_unary.operand, dtype);
-        if (const std::optional<double> number = operand && ast_unary.op == UnaryOp::Neg ? real_value(operand) : std::nullopt)
+        if (const std::optional<double> number =
+                operand && ast_unary.op == UnaryOp::Neg ? real_value(operand) : std::nullopt)
           return real(-*number, dtype, ast->span);
         return operand ? unary(ast_unary.op, operand, ast->span) : Expr();
       },
       [&](const AstBinary& ast_binary) { return leaf_binary(ast_binary, dtype, ast->span); },
       [&](const AstCompare& compare) { return convert(comparison(compare)); },
-      [&](const AstIf& branch) { return conditional(branch, [&](const Ast& part) { return leaf(part, dtype); }, ast->span); },
+      [&](const AstIf& branch) {
+        return conditional(
+            branch, [&](const Ast& part) { return leaf(part, dtype); }, ast->span);
+      },
       [&](const AstReduction& ast_reduction) -> Expr {
         if (dtype == Dtype::Index) {
           sink_.error(ast->span, "a reduction inside of an index or a bound", "give it a name with `let` first");
@@ -146,9 +162,11 @@ Expr FnBuilder::leaf(const Ast& ast, Dtype dtype) {
 
 Expr FnBuilder::leaf_number(const AstNumber& number, Dtype dtype, Span span, bool is_negative) {
   const double sign = is_negative ? -1 : 1;
-  if (is_float(dtype)) return real_number(sign * (number.is_float ? number.real : static_cast<double>(number.integer)), dtype, span);
+  if (is_float(dtype))
+    return real_number(sign * (number.is_float ? number.real : static_cast<double>(number.integer)), dtype, span);
   if (number.is_float) {
-    sink_.error(span, fmt::format("`{}` is a float, but {} is needed", sink_.text_of(span), dtype == Dtype::Index ? "an integer" : info(dtype).name));
+    sink_.error(span, fmt::format("`{}` is a float, but {} is needed", sink_.text_of(span),
+                                  dtype == Dtype::Index ? "an integer" : info(dtype).name));
     return {};
   }
   const std::int64_t value = is_negative ? -number.integer : number.integer;
@@ -170,7 +188,8 @@ Expr FnBuilder::leaf_name(const AstName& name, Dtype dtype, Span span) {
     sink_.error(span, fmt::format("`{}` is a float, but an integer is needed", name.name));
     return {};
   }
-  const bool is_index = std::any_of(indices_.begin(), indices_.end(), [&](const Index& index) { return index.name == name.name; });
+  const bool is_index =
+      std::any_of(indices_.begin(), indices_.end(), [&](const Index& index) { return index.name == name.name; });
   if (is_index || has_dim(name.name)) return cast(dtype, var(name.name, Dtype::Index, span), span);
   if (tensors_.count(name.name) == 0) {
     unknown_name(name.name, span);
@@ -193,7 +212,8 @@ Expr FnBuilder::leaf_binary(const AstBinary& ast, Dtype dtype, Span span) {
   }
   if (is_float(dtype)) {
     // Bits and remainders are an integer's affair, also inside of a float expression.
-    const bool is_whole_affair = is_shift(ast.op) || ast.op == BinaryOp::Mod || ast.op == BinaryOp::BitAnd || ast.op == BinaryOp::BitOr || ast.op == BinaryOp::BitXor;
+    const bool is_whole_affair = is_shift(ast.op) || ast.op == BinaryOp::Mod || ast.op == BinaryOp::BitAnd ||
+                                 ast.op == BinaryOp::BitOr || ast.op == BinaryOp::BitXor;
     const ValueType lhs = type_of(ast.lhs);
     const ValueType rhs = type_of(ast.rhs);
     if (is_whole_affair) {
@@ -202,9 +222,11 @@ Expr FnBuilder::leaf_binary(const AstBinary& ast, Dtype dtype, Span span) {
       return result ? cast(dtype, result, span) : Expr();
     }
     if (ast.op == BinaryOp::Div && lhs.is_any_integer() && rhs.is_any_integer()) {
-      sink_.error(span, fmt::format("`{}` divides integers inside a float expression, and would round down", sink_.text_of(span)),
-                  fmt::format("write `f32({}) / {}`, or `i64({})` if rounding down is meant", sink_.text_of(ast.lhs->span),
-                              sink_.text_of(ast.rhs->span), sink_.text_of(span)));
+      sink_.error(
+          span,
+          fmt::format("`{}` divides integers inside a float expression, and would round down", sink_.text_of(span)),
+          fmt::format("write `f32({}) / {}`, or `i64({})` if rounding down is meant", sink_.text_of(ast.lhs->span),
+                      sink_.text_of(ast.rhs->span), sink_.text_of(span)));
       return {};
     }
   }
@@ -237,7 +259,8 @@ Expr FnBuilder::comparison(const AstCompare& compare) {
     links.push_back(binary(compare.ops[k], lhs, rhs, join(lhs_ast->span, rhs_ast->span)));
   }
   Expr chain = links.front();
-  for (std::size_t k = 1; k < links.size(); ++k) chain = binary(BinaryOp::And, chain, links[k], join(compare.operands.front()->span, compare.operands[k + 1]->span));
+  for (std::size_t k = 1; k < links.size(); ++k)
+    chain = binary(BinaryOp::And, chain, links[k], join(compare.operands.front()->span, compare.operands[k + 1]->span));
   return chain;
 }
 
@@ -261,7 +284,8 @@ Expr FnBuilder::conditional(const AstIf& branch, const std::function<Expr(const 
   if (!type_of(branch.condition).is(Dtype::Bool)) {
     // Elsewhere the types were asked before; inside of brackets they were not.
     if (!type_of(branch.condition).is_unknown())
-      sink_.error(branch.condition->span, fmt::format("the condition of `if` is {}, but a bool is needed", describe(type_of(branch.condition))));
+      sink_.error(branch.condition->span, fmt::format("the condition of `if` is {}, but a bool is needed",
+                                                      describe(type_of(branch.condition))));
     return {};
   }
   Expr condition = value(branch.condition);
@@ -282,7 +306,8 @@ Expr FnBuilder::conditional(const AstIf& branch, const std::function<Expr(const 
 
 void FnBuilder::unknown_name(const std::string& name, Span span) {
   if (reduction_by_name(name)) {
-    sink_.error(span, fmt::format("`{}` without brackets, but a reduction names its indices", name), fmt::format("write `{}[k] …`", name));
+    sink_.error(span, fmt::format("`{}` without brackets, but a reduction names its indices", name),
+                fmt::format("write `{}[k] …`", name));
     return;
   }
   if (!statement_) {
@@ -292,7 +317,8 @@ void FnBuilder::unknown_name(const std::string& name, Span span) {
       return;
     }
     std::string help = did_you_mean(name, fn_.dims);
-    if (help.empty() && !fn_.dims.empty()) help = fmt::format("the dims of `{}` are {}", fn_.name, fmt::join(fn_.dims, ", "));
+    if (help.empty() && !fn_.dims.empty())
+      help = fmt::format("the dims of `{}` are {}", fn_.name, fmt::join(fn_.dims, ", "));
     sink_.error(span, fmt::format("`{}` is not a dim of `{}`", name, fn_.name), help);
     return;
   }
@@ -301,11 +327,14 @@ void FnBuilder::unknown_name(const std::string& name, Span span) {
   for (const Index& index : indices_) known.push_back(index.name);
   std::string help = did_you_mean(name, known);
   if (help.empty()) help = "an index stands on the left side of its statement, or is named by a reduction";
-  sink_.error_once(fmt::format("{}: unknown {}", fn_.name, name), span, fmt::format("`{}` is neither an index nor a dim nor a parameter", name),
+  sink_.error_once(fmt::format("{}: unknown {}", fn_.name, name), span,
+                   fmt::format("`{}` is neither an index nor a dim nor a parameter", name),
                    fmt::format("`{}` also stands here", name), help);
 }
 
-bool FnBuilder::has_dim(const std::string& name) const { return std::find(fn_.dims.begin(), fn_.dims.end(), name) != fn_.dims.end(); }
+bool FnBuilder::has_dim(const std::string& name) const {
+  return std::find(fn_.dims.begin(), fn_.dims.end(), name) != fn_.dims.end();
+}
 
 Expr FnBuilder::size_expression(const Ast& ast) { return leaf(ast, Dtype::Index); }
 
@@ -313,7 +342,9 @@ Expr FnBuilder::size_condition(const Ast& ast) {
   const ValueType type = type_of(ast);
   if (type.is_unknown()) return {};
   if (!type.is(Dtype::Bool)) {
-    sink_.error(ast->span, fmt::format("`{}` is {}, but a condition is needed", sink_.text_of(ast->span), describe(type)), "for example `N % 4 == 0`");
+    sink_.error(ast->span,
+                fmt::format("`{}` is {}, but a condition is needed", sink_.text_of(ast->span), describe(type)),
+                "for example `N % 4 == 0`");
     return {};
   }
   return value(ast);

@@ -15,31 +15,36 @@ Expr as_numbers(const Expr& expr) {
   if (!expr) return {};
   return rewrite(expr, [](const Expr& part) {
     if (const Cast* conversion = as<Cast>(part); conversion && part->dtype == Dtype::Index)
-      if (const Load* scalar = as<Load>(conversion->operand)) return var(scalar->access.buffer, Dtype::Index, part->span);
+      if (const Load* scalar = as<Load>(conversion->operand))
+        return var(scalar->access.buffer, Dtype::Index, part->span);
     return part;
   });
 }
 
 class HandReader {
  public:
-  HandReader(const TensorFn& signature, Sink& sink) : signature_(signature), sink_(sink), names_(signature, nullptr, sink) {}
+  HandReader(const TensorFn& signature, Sink& sink)
+      : signature_(signature), sink_(sink), names_(signature, nullptr, sink) {}
 
   void read(const std::vector<AstHandStep>& steps, HandItem& item) {
     for (const AstHandStep& step : steps)
       match_variant(
-          step.value, [&](const AstLaunch& launch) { read_launch(launch, step.span, item); }, [&](const AstTemporary& temporary) { read_temporary(temporary, item); },
+          step.value, [&](const AstLaunch& launch) { read_launch(launch, step.span, item); },
+          [&](const AstTemporary& temporary) { read_temporary(temporary, item); },
           [&](const AstZero& zero) {
             if (check_tensor(zero.tensor, item)) item.steps.push_back(HandItem::Zero{zero.tensor.text, step.span});
           },
           [&](const AstConstant& constant) {
-            if (check_tensor(constant.tensor, item)) item.steps.push_back(HandItem::Constant{constant.symbol.text, constant.tensor.text, step.span});
+            if (check_tensor(constant.tensor, item))
+              item.steps.push_back(HandItem::Constant{constant.symbol.text, constant.tensor.text, step.span});
           });
   }
 
  private:
   bool is_tensor(const std::string& name, const HandItem& item) const {
     const auto is_named = [&](const auto& tensor) { return tensor.name == name; };
-    return std::any_of(signature_.params.begin(), signature_.params.end(), is_named) || std::any_of(item.temps.begin(), item.temps.end(), is_named);
+    return std::any_of(signature_.params.begin(), signature_.params.end(), is_named) ||
+           std::any_of(item.temps.begin(), item.temps.end(), is_named);
   }
 
   std::vector<std::string> known(const HandItem& item) const {
@@ -51,7 +56,9 @@ class HandReader {
 
   bool check_tensor(const AstWord& word, const HandItem& item) {
     if (is_tensor(word.text, item)) return true;
-    sink_.error(word.span, fmt::format("`{}` is neither a parameter of `{}` nor a temporary", word.text, signature_.name), did_you_mean(word.text, known(item)));
+    sink_.error(word.span,
+                fmt::format("`{}` is neither a parameter of `{}` nor a temporary", word.text, signature_.name),
+                did_you_mean(word.text, known(item)));
     return false;
   }
 
@@ -64,7 +71,8 @@ class HandReader {
 
   void read_temporary(const AstTemporary& temporary, HandItem& item) {
     const std::string& name = temporary.name.text;
-    if (is_tensor(name, item) || names_.has_dim(name)) sink_.error(temporary.name.span, fmt::format("`{}` is declared already", name));
+    if (is_tensor(name, item) || names_.has_dim(name))
+      sink_.error(temporary.name.span, fmt::format("`{}` is declared already", name));
     item.temps.push_back(Temp{name, temporary.dtype, read_sizes(temporary.shape)});
   }
 
@@ -84,12 +92,17 @@ class HandReader {
     if (const AstName* name = as<AstName>(ast)) {
       const bool is_known = is_tensor(name->name, item) || names_.has_dim(name->name) || name->name == "error_word";
       if (is_known) return var(name->name, Dtype::Index, ast->span);
-      sink_.error(ast->span, fmt::format("`{}` is neither a parameter nor a dim of `{}` nor a temporary", name->name, signature_.name), did_you_mean(name->name, known(item)));
+      sink_.error(
+          ast->span,
+          fmt::format("`{}` is neither a parameter nor a dim of `{}` nor a temporary", name->name, signature_.name),
+          did_you_mean(name->name, known(item)));
       return {};
     }
-    if (const AstNumber* number = as<AstNumber>(ast); number && number->is_float) return real(number->real, Dtype::F64, ast->span);
+    if (const AstNumber* number = as<AstNumber>(ast); number && number->is_float)
+      return real(number->real, Dtype::F64, ast->span);
     if (const AstUnary* minus = as<AstUnary>(ast); minus && minus->op == UnaryOp::Neg)
-      if (const AstNumber* number = as<AstNumber>(minus->operand); number && number->is_float) return real(-number->real, Dtype::F64, ast->span);
+      if (const AstNumber* number = as<AstNumber>(minus->operand); number && number->is_float)
+        return real(-number->real, Dtype::F64, ast->span);
     return as_numbers(names_.size_expression(ast));
   }
 
@@ -109,7 +122,8 @@ std::optional<std::int64_t> constant_of(const Ast& ast, Sink& sink) {
 }
 
 std::optional<double> real_of(const Ast& ast) {
-  if (const AstNumber* number = as<AstNumber>(ast)) return number->is_float ? number->real : static_cast<double>(number->integer);
+  if (const AstNumber* number = as<AstNumber>(ast))
+    return number->is_float ? number->real : static_cast<double>(number->integer);
   if (const AstUnary* minus = as<AstUnary>(ast); minus && minus->op == UnaryOp::Neg) {
     const std::optional<double> value = real_of(minus->operand);
     if (value) return -*value;
@@ -137,8 +151,11 @@ std::vector<HandItem> resolve_hands(const std::vector<AstHand>& items, FnTable& 
     if (!signature) continue;
     for (const HandItem& before : result)
       if (before.fn == item.fn.text && before.label == item.label.text)
-        sink.error(item.label.span, fmt::format("`{}` has a hand kernel \"{}\" already", item.fn.text, item.label.text), {}, {Note{before.span, "here"}});
-    const bool has_launch = std::any_of(item.steps.begin(), item.steps.end(), [](const AstHandStep& step) { return std::holds_alternative<AstLaunch>(step.value); });
+        sink.error(item.label.span, fmt::format("`{}` has a hand kernel \"{}\" already", item.fn.text, item.label.text),
+                   {}, {Note{before.span, "here"}});
+    const bool has_launch = std::any_of(item.steps.begin(), item.steps.end(), [](const AstHandStep& step) {
+      return std::holds_alternative<AstLaunch>(step.value);
+    });
     if (!has_launch) sink.error(item.span, "a hand item without a launch");
     if (std::optional<HandItem> hand = resolve_hand(item, *signature, sink)) result.push_back(std::move(*hand));
   }
@@ -156,9 +173,12 @@ std::vector<BenchItem> resolve_benches(const std::vector<AstBench>& items, FnTab
       const std::string& name = value.name.text;
       if (!given.insert(name).second) sink.error(value.name.span, fmt::format("`{}` is given twice", name));
       const bool is_dim = std::find(fn->dims.begin(), fn->dims.end(), name) != fn->dims.end();
-      const auto scalar = std::find_if(fn->params.begin(), fn->params.end(), [&](const Param& param) { return param.name == name && param.kind == ParamKind::In && param.shape.empty(); });
+      const auto scalar = std::find_if(fn->params.begin(), fn->params.end(), [&](const Param& param) {
+        return param.name == name && param.kind == ParamKind::In && param.shape.empty();
+      });
       if (!is_dim && scalar == fn->params.end()) {
-        sink.error(value.name.span, fmt::format("`{}` is neither a dim nor a scalar of `{}`", name, fn->name), did_you_mean(name, fn->dims));
+        sink.error(value.name.span, fmt::format("`{}` is neither a dim nor a scalar of `{}`", name, fn->name),
+                   did_you_mean(name, fn->dims));
       } else if (!is_dim && is_float(scalar->dtype)) {
         const std::optional<double> real = real_of(value.value);
         if (real)
@@ -166,14 +186,16 @@ std::vector<BenchItem> resolve_benches(const std::vector<AstBench>& items, FnTab
         else
           sink.error(value.value->span, fmt::format("`{}` is not a constant number", sink.text_of(value.value->span)));
       } else if (const std::optional<std::int64_t> size = constant_of(value.value, sink)) {
-        if (is_dim && *size < 0) sink.error(value.value->span, fmt::format("`{}` is {}, but a size is 0 or more", name, *size));
+        if (is_dim && *size < 0)
+          sink.error(value.value->span, fmt::format("`{}` is {}, but a size is 0 or more", name, *size));
         bench.sizes.emplace_back(name, *size);
       }
     }
     std::vector<std::string> missing;
     for (const std::string& dim : fn->dims)
       if (given.count(dim) == 0) missing.push_back("`" + dim + "`");
-    if (!missing.empty()) sink.error(item.span, fmt::format("bench \"{}\" does not say {}", item.name.text, fmt::join(missing, ", ")));
+    if (!missing.empty())
+      sink.error(item.span, fmt::format("bench \"{}\" does not say {}", item.name.text, fmt::join(missing, ", ")));
     result.push_back(std::move(bench));
   }
   return result;

@@ -16,8 +16,9 @@ constexpr std::size_t most_bytes = std::size_t{4} << 20;
 
 // Longest first, so that the first match is the right one.
 constexpr std::array<std::string_view, 40> puncts = {
-    "<<<", ">>>", "..=", "+=", "*=", "&=", "|=", "->", "<=", ">=", "==", "!=", "<<", ">>", "..", "(", ")", "[", "]", "{",
-    "}",   ",",   ";",   ":",  "=",  "+",  "-",  "*",  "/",  "%",  "<",  ">",  "&",  "|",  "^",  "~", "@", "!", ".", "?"};
+    "<<<", ">>>", "..=", "+=", "*=", "&=", "|=", "->", "<=", ">=", "==", "!=", "<<", ">>",
+    "..",  "(",   ")",   "[",  "]",  "{",  "}",  ",",  ";",  ":",  "=",  "+",  "-",  "*",
+    "/",   "%",   "<",   ">",  "&",  "|",  "^",  "~",  "@",  "!",  ".",  "?"};
 
 bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -28,7 +29,10 @@ std::size_t utf8_length(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t k) { return at + k < text.size() ? static_cast<unsigned char>(text[at + k]) : 0U; };
   const unsigned first = byte(0);
   if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xC2 && first < 0xE0 ? 2 : first >= 0xE0 && first < 0xF0 ? 3 : first >= 0xF0 && first < 0xF5 ? 4 : 0;
+  const std::size_t length = first >= 0xC2 && first < 0xE0   ? 2
+                             : first >= 0xE0 && first < 0xF0 ? 3
+                             : first >= 0xF0 && first < 0xF5 ? 4
+                                                             : 0;
   for (std::size_t k = 1; k < length; ++k)
     if ((byte(k) & 0xC0) != 0x80) return 0;
   return length;
@@ -70,7 +74,8 @@ class ProgramLexer {
         return false;
       }
       if (length == 0) {
-        sink_.error(here(), fmt::format("the text is not UTF-8: byte {} is 0x{:02x}", at, static_cast<unsigned char>(text_[at])));
+        sink_.error(here(), fmt::format("the text is not UTF-8: byte {} is 0x{:02x}", at,
+                                        static_cast<unsigned char>(text_[at])));
         return false;
       }
       if (text_[at] == '\n') {
@@ -217,8 +222,9 @@ class ProgramLexer {
     const std::string_view character = text_.substr(start, at_ - start);
     const bool is_control = static_cast<unsigned char>(character[0]) < 0x20 || character[0] == 0x7f;
     sink_.error_once(fmt::format("character {}", character), span_from(line_, start_column),
-                     is_control ? fmt::format("a character with code {} has no meaning here", static_cast<int>(character[0]))
-                                : fmt::format("`{}` has no meaning here", character),
+                     is_control
+                         ? fmt::format("a character with code {} has no meaning here", static_cast<int>(character[0]))
+                         : fmt::format("`{}` has no meaning here", character),
                      "and here");
   }
 

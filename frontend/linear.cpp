@@ -1,141 +1,19 @@
-// Polynomials of index expressions, and Fourier-Motzkin elimination over them.
+// Index expressions as polynomials, what is known of their terms, and proofs.
 //
-// To prove goal >= 0, goal <= -1 is assumed and variables are eliminated until constants contradict each other. Products
-// of two unknowns count as unknowns of their own; where one occurs, the facts about its factors are multiplied up once,
-// which is what `i*N + j < M*N` and `p / N < M` need.
+// To prove goal >= 0, goal <= -1 is assumed and shown to contradict the facts. Products of two unknowns count as
+// unknowns of their own; where one occurs, the facts about its factors are multiplied up once, which is what
+// `i*N + j < M*N` and `p / N < M` need.
 #include "frontend/linear.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <numeric>
 #include <set>
 
 #include "ir/plan.h"
 
 namespace tilewright {
-
-namespace {
-
-constexpr std::size_t most_constraints = 1500;
-constexpr std::int64_t largest = std::int64_t{1} << 40;  // coefficients beyond are not followed
-
-using Constraint = Polynomial;  // >= 0
-
-std::optional<Polynomial> scaled_sum(const Polynomial& a, std::int64_t factor_a, const Polynomial& b, std::int64_t factor_b) {
-  bool fits = true;
-  const auto weigh = [&](std::int64_t x, std::int64_t factor) {
-    std::int64_t product = 0;
-    if (__builtin_mul_overflow(x, factor, &product) || std::abs(product) > largest) fits = false;
-    return product;
-  };
-  Polynomial sum;
-  sum.constant = weigh(a.constant, factor_a) + weigh(b.constant, factor_b);
-  for (const auto& [monomial, coefficient] : a.terms) sum.terms[monomial] += weigh(coefficient, factor_a);
-  for (const auto& [monomial, coefficient] : b.terms) sum.terms[monomial] += weigh(coefficient, factor_b);
-  std::erase_if(sum.terms, [](const auto& term) { return term.second == 0; });
-  if (!fits) return std::nullopt;
-  return sum;
-}
-
-std::optional<Polynomial> product(const Polynomial& a, const Polynomial& b) {
-  Polynomial total;
-  std::optional<Polynomial> sum = Polynomial{};
-  const auto add = [&](const std::vector<int>& x, std::int64_t cx, const std::vector<int>& y, std::int64_t cy) {
-    std::int64_t coefficient = 0;
-    if (!sum || __builtin_mul_overflow(cx, cy, &coefficient) || std::abs(coefficient) > largest || x.size() + y.size() > 3) {
-      sum.reset();
-      return;
-    }
-    std::vector<int> monomial = x;
-    monomial.insert(monomial.end(), y.begin(), y.end());
-    std::sort(monomial.begin(), monomial.end());
-    Polynomial term;
-    if (monomial.empty())
-      term.constant = coefficient;
-    else if (coefficient != 0)
-      term.terms[monomial] = coefficient;
-    sum = scaled_sum(*sum, 1, term, 1);
-  };
-  add({}, a.constant, {}, b.constant);
-  for (const auto& [x, cx] : a.terms) {
-    add(x, cx, {}, b.constant);
-    for (const auto& [y, cy] : b.terms) add(x, cx, y, cy);
-  }
-  for (const auto& [y, cy] : b.terms) add({}, a.constant, y, cy);
-  return sum;
-}
-
-// Divides by the greatest common divisor of the coefficients; the constant is rounded down, for the sum is whole.
-void tighten(Constraint& constraint) {
-  std::int64_t divisor = 0;
-  for (const auto& [monomial, coefficient] : constraint.terms) divisor = std::gcd(divisor, coefficient);
-  if (divisor <= 1) return;
-  for (auto& [monomial, coefficient] : constraint.terms) coefficient /= divisor;
-  std::int64_t quotient = constraint.constant / divisor;
-  if (constraint.constant % divisor != 0 && constraint.constant < 0) --quotient;
-  constraint.constant = quotient;
-}
-
-bool mentions_any(const Constraint& constraint, const std::set<std::vector<int>>& monomials) {
-  return std::any_of(constraint.terms.begin(), constraint.terms.end(),
-                     [&](const auto& term) { return monomials.count(term.first) > 0; });
-}
-
-// True where the constraints cannot all hold.
-bool is_contradiction(std::vector<Constraint> constraints) {
-  while (true) {
-    std::map<std::vector<int>, std::pair<std::size_t, std::size_t>> counts;
-    for (Constraint& constraint : constraints) {
-      tighten(constraint);
-      if (constraint.terms.empty() && constraint.constant < 0) return true;
-      for (const auto& [monomial, coefficient] : constraint.terms) {
-        auto& [positive, negative] = counts[monomial];
-        ++(coefficient > 0 ? positive : negative);
-      }
-    }
-    if (counts.empty()) return false;
-    // The unknown whose elimination makes the fewest new constraints.
-    const auto best = std::min_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
-      return a.second.first * a.second.second < b.second.first * b.second.second;
-    });
-    const std::vector<int> unknown = best->first;
-    std::vector<Constraint> above, below, next;
-    for (Constraint& constraint : constraints) {
-      const auto found = constraint.terms.find(unknown);
-      if (found == constraint.terms.end()) {
-        next.push_back(std::move(constraint));
-      } else {
-        (found->second > 0 ? above : below).push_back(std::move(constraint));
-      }
-    }
-    for (const Constraint& up : above)
-      for (const Constraint& down : below) {
-        std::optional<Constraint> sum = scaled_sum(up, -down.terms.at(unknown), down, up.terms.at(unknown));
-        if (!sum) continue;  // leaving a constraint out is safe
-        if (sum->terms.empty() && sum->constant >= 0) continue;
-        next.push_back(std::move(*sum));
-        if (next.size() > most_constraints) return false;
-      }
-    std::sort(next.begin(), next.end(), [](const Constraint& a, const Constraint& b) {
-      return std::tie(a.terms, a.constant) < std::tie(b.terms, b.constant);
-    });
-    // Of equal terms only the smallest constant says something.
-    next.erase(std::unique(next.begin(), next.end(), [](const Constraint& a, const Constraint& b) { return a.terms == b.terms; }),
-               next.end());
-    constraints = std::move(next);
-  }
-}
-
-Polynomial atom_term(int number, std::int64_t coefficient = 1, std::int64_t constant = 0) {
-  Polynomial result;
-  result.constant = constant;
-  result.terms[{number}] = coefficient;
-  return result;
-}
-
-}  // namespace
 
 int Facts::atom(const Expr& expr) {
   for (std::size_t number = 0; number < atoms_.size(); ++number)
@@ -152,12 +30,12 @@ void Facts::describe_atom(const Expr& expr, int number) {
     if (fact) about_atoms_.push_back(std::move(*fact));
   };
   const auto add_range = [&](std::int64_t lo, std::int64_t hi) {
-    add(atom_term(number, 1, -lo));
-    add(atom_term(number, -1, hi));
+    add(unknown_term(number, 1, -lo));
+    add(unknown_term(number, -1, hi));
   };
   const auto describe_quotient = [&](const Polynomial& value, const Polynomial& divisor, std::int64_t rounding) {
     // value - divisor·q in 0 .. divisor, both moved by `rounding` (0 for floor, divisor - 1 for ceil).
-    const std::optional<Polynomial> multiple = product(divisor, atom_term(number));
+    const std::optional<Polynomial> multiple = product(divisor, unknown_term(number));
     if (!multiple) return;
     std::optional<Polynomial> rest = scaled_sum(value, 1, *multiple, -1);
     if (!rest) return;
@@ -175,23 +53,24 @@ void Facts::describe_atom(const Expr& expr, int number) {
       add_range(-(std::int64_t{1} << (facts.bits - 1)), (std::int64_t{1} << (facts.bits - 1)) - 1);
   } else if (const Call* function = as<Call>(expr)) {
     if (function->function == "within") {
-      add(atom_term(number));
+      add(unknown_term(number));
       const std::optional<Polynomial> size = polynomial(function->arguments[1]);
-      if (size) add(scaled_sum(*size, 1, atom_term(number), -1));
+      if (size) add(scaled_sum(*size, 1, unknown_term(number), -1));
     } else if (function->function == "ceildiv") {
       const std::optional<std::int64_t> divisor = integer_value(function->arguments[1]);
       const std::optional<Polynomial> value = polynomial(function->arguments[0]);
-      if (divisor && *divisor > 0 && *divisor < largest && value) describe_quotient(*value, Polynomial{*divisor, {}}, *divisor - 1);
+      if (divisor && *divisor > 0 && *divisor < largest_coefficient && value)
+        describe_quotient(*value, Polynomial{*divisor, {}}, *divisor - 1);
     } else if (function->function == "abs") {
       const std::optional<Polynomial> value = polynomial(function->arguments[0]);
       if (value) {
-        add(scaled_sum(atom_term(number), 1, *value, -1));
-        add(scaled_sum(atom_term(number), 1, *value, 1));
+        add(scaled_sum(unknown_term(number), 1, *value, -1));
+        add(scaled_sum(unknown_term(number), 1, *value, 1));
       }
     }
   } else if (const Binary* binary = as<Binary>(expr)) {
     const std::optional<std::int64_t> count = integer_value(binary->rhs);
-    if (binary->op == BinaryOp::BitAnd && count && *count >= 0 && *count < largest) add_range(0, *count);
+    if (binary->op == BinaryOp::BitAnd && count && *count >= 0 && *count < largest_coefficient) add_range(0, *count);
     const std::optional<Polynomial> value = polynomial(binary->lhs);
     if (binary->op == BinaryOp::Shr && count && *count >= 0 && *count < 40 && value)
       describe_quotient(*value, Polynomial{std::int64_t{1} << *count, {}}, 0);
@@ -204,8 +83,8 @@ void Facts::describe_atom(const Expr& expr, int number) {
     if (binary->op == BinaryOp::Div) {
       describe_quotient(*value, *divisor, 0);
     } else {
-      add(atom_term(number));
-      std::optional<Polynomial> room = scaled_sum(*divisor, 1, atom_term(number), -1);
+      add(unknown_term(number));
+      std::optional<Polynomial> room = scaled_sum(*divisor, 1, unknown_term(number), -1);
       if (room) room->constant -= 1;
       add(room);
     }
@@ -214,7 +93,7 @@ void Facts::describe_atom(const Expr& expr, int number) {
 
 std::optional<Polynomial> Facts::polynomial(const Expr& expr) {
   if (const std::optional<std::int64_t> value = integer_value(expr)) {
-    if (std::abs(*value) > largest) return std::nullopt;
+    if (std::abs(*value) > largest_coefficient) return std::nullopt;
     return Polynomial{*value, {}};
   }
   if (const Binary* binary = as<Binary>(expr)) {
@@ -233,7 +112,7 @@ std::optional<Polynomial> Facts::polynomial(const Expr& expr) {
     if (!operand) return std::nullopt;
     return scaled_sum(Polynomial{}, 1, *operand, -1);
   }
-  return atom_term(atom(expr));
+  return unknown_term(atom(expr));
 }
 
 bool Facts::are_equal(const Expr& a, const Expr& b) {
@@ -309,19 +188,39 @@ void Facts::assume(const Expr& condition, bool is_true) {
   lhs = cast(Dtype::Index, lhs);
   rhs = cast(Dtype::Index, rhs);
   switch (binary->op) {
-    case BinaryOp::Lt: assume_not_negative(is_true ? rhs - lhs + -1 : lhs - rhs); return;
-    case BinaryOp::Le: assume_not_negative(is_true ? rhs - lhs : lhs - rhs + -1); return;
-    case BinaryOp::Gt: assume_not_negative(is_true ? lhs - rhs + -1 : rhs - lhs); return;
-    case BinaryOp::Ge: assume_not_negative(is_true ? lhs - rhs : rhs - lhs + -1); return;
+    case BinaryOp::Lt:
+      assume_not_negative(is_true ? rhs - lhs + -1 : lhs - rhs);
+      return;
+    case BinaryOp::Le:
+      assume_not_negative(is_true ? rhs - lhs : lhs - rhs + -1);
+      return;
+    case BinaryOp::Gt:
+      assume_not_negative(is_true ? lhs - rhs + -1 : rhs - lhs);
+      return;
+    case BinaryOp::Ge:
+      assume_not_negative(is_true ? lhs - rhs : rhs - lhs + -1);
+      return;
     case BinaryOp::Eq:
     case BinaryOp::Ne:
       if (is_true != (binary->op == BinaryOp::Eq)) return;
       assume_not_negative(lhs - rhs);
       assume_not_negative(rhs - lhs);
       return;
-    case BinaryOp::Add: case BinaryOp::Sub: case BinaryOp::Mul: case BinaryOp::Div: case BinaryOp::Mod: case BinaryOp::Min:
-    case BinaryOp::Max: case BinaryOp::And: case BinaryOp::Or: case BinaryOp::BitAnd: case BinaryOp::BitOr:
-    case BinaryOp::BitXor: case BinaryOp::Shl: case BinaryOp::Shr: return;
+    case BinaryOp::Add:
+    case BinaryOp::Sub:
+    case BinaryOp::Mul:
+    case BinaryOp::Div:
+    case BinaryOp::Mod:
+    case BinaryOp::Min:
+    case BinaryOp::Max:
+    case BinaryOp::And:
+    case BinaryOp::Or:
+    case BinaryOp::BitAnd:
+    case BinaryOp::BitOr:
+    case BinaryOp::BitXor:
+    case BinaryOp::Shl:
+    case BinaryOp::Shr:
+      return;
   }
 }
 
@@ -341,7 +240,7 @@ bool Facts::refutes(const Polynomial& assumption) {
   std::vector<Polynomial> multiplied;
   if (factors.size() <= 8) {
     for (int factor : factors) {
-      const Polynomial itself = atom_term(factor);
+      const Polynomial itself = unknown_term(factor);
       if (std::find(all.begin(), all.end(), itself) == all.end()) continue;  // not known to be >= 0
       if (const std::optional<Polynomial> up = product(assumption, itself)) consider(*up);
       for (const Polynomial& fact : all)
@@ -381,7 +280,8 @@ bool Facts::proves_not_negative(const Expr& expr) {
   walk(expr, [&](const Expr& part) {
     if (choice) return false;
     const Binary* binary = as<Binary>(part);
-    if (part->dtype == Dtype::Index && (as<Select>(part) || (binary && (binary->op == BinaryOp::Min || binary->op == BinaryOp::Max))))
+    if (part->dtype == Dtype::Index &&
+        (as<Select>(part) || (binary && (binary->op == BinaryOp::Min || binary->op == BinaryOp::Max))))
       choice = part;
     // What is loaded is not looked into.
     return !choice && !as<Load>(part) && !as<Reduce>(part);
@@ -401,7 +301,8 @@ bool Facts::proves_not_negative(const Expr& expr) {
     const auto holds_where = [&](bool is_true, const Expr& value) {
       const std::size_t before = mark();
       assume(condition, is_true);
-      const bool holds = proves_not_negative(rewrite(expr, [&](const Expr& part) { return part == choice ? value : part; }));
+      const bool holds =
+          proves_not_negative(rewrite(expr, [&](const Expr& part) { return part == choice ? value : part; }));
       forget_since(before);
       return holds;
     };

@@ -1,23 +1,17 @@
 // Linear reasoning about integers: what an index can be, given what is known of indices, sizes and conditions.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "frontend/polynomial.h"
 #include "ir/expr.h"
 
 namespace tilewright {
 
-// constant + Σ coefficient · product of atoms. An atom is a number in Facts' list: a variable, or a term that the
-// reasoning does not look into (`R / 2`, a loaded value). The key of a monomial is its sorted atoms.
-struct Polynomial {
-  std::int64_t constant = 0;
-  std::map<std::vector<int>, std::int64_t> terms;
-  friend bool operator==(const Polynomial&, const Polynomial&) = default;
-};
-
+// An unknown of a polynomial is an atom: its number in the list of a Facts. It is a variable, or a term that the
+// reasoning does not look into (`R / 2`, a loaded value).
 class Facts {
  public:
   // `expr` is of Index dtype. Empty where a number would not fit.
@@ -27,7 +21,8 @@ class Facts {
 
   // Adds expr >= 0.
   void assume_not_negative(const Expr& expr);
-  // Adds what a Bool expression says of integers (or what its falsity says); parts that say nothing linear are left out.
+  // Adds what a Bool expression says of integers (or what its falsity says); parts that say nothing linear are left
+  // out.
   void assume(const Expr& condition, bool is_true = true);
   // How much is known now; `forget_since` takes back what was added behind.
   std::size_t mark() const { return known_.size(); }

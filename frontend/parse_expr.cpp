@@ -201,7 +201,8 @@ Ast ProgramParser::parse_primary() {
     case LexemeKind::Float:
       take();
       return make(AstNumber{token.kind == LexemeKind::Float, token.integer, token.real}, token.span);
-    case LexemeKind::Name: break;
+    case LexemeKind::Name:
+      break;
     case LexemeKind::Punct:
       if (take_if("(")) {
         Ast inner = parse_expr();
@@ -212,7 +213,8 @@ Ast ProgramParser::parse_primary() {
       }
       [[fallthrough]];
     case LexemeKind::String:
-    case LexemeKind::End: fail(token.span, fmt::format("found {}, but an expression is needed", seen()));
+    case LexemeKind::End:
+      fail(token.span, fmt::format("found {}, but an expression is needed", seen()));
   }
   if (at("if")) fail(token.span, "`if` behind an operator stands in parentheses", "write `(if … then … else …)`");
   for (std::string_view word : {"then", "else", "and", "or", "not", "in", "let"})
@@ -240,7 +242,8 @@ Ast ProgramParser::parse_access(const Lexeme& name) {
     access.index.push_back(parse_expr());
     if (at(";")) access.rule = parse_rule();
   });
-  if (access.index.empty()) fail(join(name.span, previous_span()), "brackets without an index", "a scalar is written without brackets");
+  if (access.index.empty())
+    fail(join(name.span, previous_span()), "brackets without an index", "a scalar is written without brackets");
   return make(std::move(access), join(name.span, previous_span()));
 }
 
@@ -252,7 +255,8 @@ Ast ProgramParser::parse_reduction() {
   if (before_dot(name.text) != name.text) {
     const std::string_view suffix = name.text.substr(name.text.find('.') + 1);
     const std::optional<Dtype> dtype = dtype_by_name(suffix);
-    if (!dtype || *dtype == Dtype::Index || *dtype == Dtype::Bool || info(*dtype).bits < 32 || *dtype == Dtype::Mbarrier)
+    if (!dtype || *dtype == Dtype::Index || *dtype == Dtype::Bool || info(*dtype).bits < 32 ||
+        *dtype == Dtype::Mbarrier)
       fail(name.span, fmt::format("`{}` is not the type of an accumulator", suffix),
            "an accumulator is f64, f32, i64, i32, u64 or u32");
     if (reduction.word == ReductionWord::Any || reduction.word == ReductionWord::All)

@@ -48,7 +48,8 @@ std::vector<AstFact> ProgramParser::parse_facts() {
       fact.kind = Fact::Kind::Aligned;
       fact.alignment = take().integer;
       if (fact.alignment < 1 || fact.alignment > 256 || (fact.alignment & (fact.alignment - 1)) != 0)
-        fail(previous_span(), fmt::format("an alignment of {} bytes, but a power of two up to 256 is needed", fact.alignment));
+        fail(previous_span(),
+             fmt::format("an alignment of {} bytes, but a power of two up to 256 is needed", fact.alignment));
     } else if (at("contiguous")) {
       take();
       fact.kind = Fact::Kind::Contiguous;
@@ -104,7 +105,8 @@ ScheduleLine ProgramParser::make_line(std::size_t first, std::size_t end) {
   }
   if (next >= end || tokens_[next].kind != LexemeKind::Name) {
     const Lexeme& odd = tokens_[std::min(next, end - 1)];
-    sink_.error(odd.span, fmt::format("found `{}`, but a schedule line begins with a word such as `tile` or `bind`", odd.text));
+    sink_.error(odd.span,
+                fmt::format("found `{}`, but a schedule line begins with a word such as `tile` or `bind`", odd.text));
     return line;
   }
   line.word = std::string(tokens_[next].text);
@@ -115,11 +117,18 @@ ScheduleLine ProgramParser::make_line(std::size_t first, std::size_t end) {
     if (k <= next) continue;
     ScheduleToken::Kind kind = ScheduleToken::Kind::Punct;
     switch (token.kind) {
-      case LexemeKind::Name: kind = ScheduleToken::Kind::Name; break;
-      case LexemeKind::Integer: kind = ScheduleToken::Kind::Number; break;
-      case LexemeKind::String: kind = ScheduleToken::Kind::String; break;
+      case LexemeKind::Name:
+        kind = ScheduleToken::Kind::Name;
+        break;
+      case LexemeKind::Integer:
+        kind = ScheduleToken::Kind::Number;
+        break;
+      case LexemeKind::String:
+        kind = ScheduleToken::Kind::String;
+        break;
       case LexemeKind::Punct:
-      case LexemeKind::End: break;
+      case LexemeKind::End:
+        break;
       case LexemeKind::Float:
         sink_.error(token.span, fmt::format("`{}` in a schedule line, but its numbers are whole", token.text));
         break;
@@ -232,7 +241,8 @@ std::vector<Ast> ProgramParser::parse_launch_shape(std::string_view what) {
     shape.push_back(parse_expr());
   }
   if (shape.empty() || shape.size() > 3)
-    fail(join(start, previous_span()), fmt::format("{} has {} extents, but one to three are needed", what, shape.size()));
+    fail(join(start, previous_span()),
+         fmt::format("{} has {} extents, but one to three are needed", what, shape.size()));
   return shape;
 }
 

@@ -17,8 +17,9 @@ bool is_item_word(std::string_view word) {
 }  // namespace
 
 bool is_reserved(std::string_view word) {
-  constexpr std::array<std::string_view, 16> words = {"if",   "then", "else", "and",   "or",   "not",   "in",   "let",
-                                                      "true", "false", "inf", "nan", "inout", "clamp", "wrap", "mirror"};
+  constexpr std::array<std::string_view, 16> words = {"if",    "then",  "else", "and",   "or",  "not",
+                                                      "in",    "let",   "true", "false", "inf", "nan",
+                                                      "inout", "clamp", "wrap", "mirror"};
   return std::find(words.begin(), words.end(), word) != words.end() || word == "skip" ||
          reduction_by_name(word).has_value() || dtype_by_name(word).has_value();
 }
@@ -135,7 +136,8 @@ AstFn ProgramParser::parse_fn() {
   AstFn fn;
   const Span start = take().span;
   fn.name = expect_name("the name of the fn");
-  if (is_reserved(fn.name.text)) fail(fn.name.span, fmt::format("`{}` is a word of the language and cannot name a fn", fn.name.text));
+  if (is_reserved(fn.name.text))
+    fail(fn.name.span, fmt::format("`{}` is a word of the language and cannot name a fn", fn.name.text));
   expect("(", "behind the name of a fn");
   parse_list(")", "the parameters", [&] {
     const bool is_inout = at("inout") && ahead().kind == LexemeKind::Name;
@@ -210,7 +212,8 @@ AstParam ProgramParser::parse_param(ParamKind kind) {
 Dtype ProgramParser::parse_dtype() {
   const AstWord word = expect_name("a dtype");
   const std::optional<Dtype> dtype = dtype_by_name(word.text);
-  if (dtype == Dtype::E4M3 || dtype == Dtype::E5M2) fail(word.span, fmt::format("`{}` is not supported yet", word.text));
+  if (dtype == Dtype::E4M3 || dtype == Dtype::E5M2)
+    fail(word.span, fmt::format("`{}` is not supported yet", word.text));
   if (!dtype || *dtype == Dtype::Index || *dtype == Dtype::Mbarrier) {
     constexpr std::array<std::string_view, 13> names = {"f64", "f32", "f16", "bf16", "i64", "i32", "i16",
                                                         "i8",  "u64", "u32", "u16",  "u8",  "bool"};
@@ -233,7 +236,8 @@ void ProgramParser::parse_body(const std::function<void()>& statement) {
   const Span open = here().span;
   expect("{", "in front of the body");
   while (!take_if("}")) {
-    if (at_end()) fail(here().span, fmt::format("the text ends, but `}}` is needed for the `{{` in line {}", open.line));
+    if (at_end())
+      fail(here().span, fmt::format("the text ends, but `}}` is needed for the `{{` in line {}", open.line));
     if (take_if(";")) continue;
     const std::size_t before = at_;
     try {
@@ -270,14 +274,16 @@ void ProgramParser::parse_statement(AstStatement& statement) {
         if (at(";")) statement.rule = parse_rule();
       });
     }
-    if (statement.index.empty()) fail(previous_span(), "brackets without an index", "a scalar is written without brackets");
+    if (statement.index.empty())
+      fail(previous_span(), "brackets without an index", "a scalar is written without brackets");
   }
   if (statement.is_let && take_if(":")) statement.dtype = parse_dtype();
   parse_assignment_operator(statement);
   statement.value = parse_expr();
   statement.span = join(start, previous_span());
   if (!at_end() && !at("}") && !at(";") && !here().starts_line)
-    fail(here().span, fmt::format("found {} behind the expression, but a statement ends at its line's end or at `;`", seen()));
+    fail(here().span,
+         fmt::format("found {} behind the expression, but a statement ends at its line's end or at `;`", seen()));
 }
 
 void ProgramParser::parse_let_target(AstStatement& statement) {

@@ -16,7 +16,8 @@ namespace tilewright {
 
 class ProgramParser {
  public:
-  ProgramParser(const std::vector<Lexeme>& tokens, Sink& sink) : tokens_(tokens), sink_(sink), misread_(sink.lines_with_faults()) {}
+  ProgramParser(const std::vector<Lexeme>& tokens, Sink& sink)
+      : tokens_(tokens), sink_(sink), misread_(sink.lines_with_faults()) {}
 
   AstProgram parse_program();
   // The whole text as schedule lines, or as the steps of a hand item.

@@ -34,12 +34,14 @@ Program parse_program(std::string text, std::string file_name) {
   if (sink.has_errors()) throw UserError(sink.take());
 
   for (const AstFn& fn : ast.fns)
-    if (!(table.is_scalar_fn(fn.name.text) && table.is_called(fn.name.text))) program.fns.push_back(*table.built(fn.name.text, Span{}));
+    if (!(table.is_scalar_fn(fn.name.text) && table.is_called(fn.name.text)))
+      program.fns.push_back(*table.built(fn.name.text, Span{}));
   for (const Schedule& schedule : program.generic_schedules) program.schedules.push_back(with_parameters(schedule, {}));
   return program;
 }
 
-Schedule instantiate(const Program& program, const Schedule& schedule, const std::map<std::string, std::int64_t>& values) {
+Schedule instantiate(const Program& program, const Schedule& schedule,
+                     const std::map<std::string, std::int64_t>& values) {
   for (const Schedule& generic : program.generic_schedules)
     if (generic.fn == schedule.fn && generic.name == schedule.name) return with_parameters(generic, values);
   return schedule;

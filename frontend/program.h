@@ -18,9 +18,9 @@ struct HandItem {
   // `kernel` may be an instance of a template, "tiled<16>".
   struct Launch {
     std::string kernel;
-    std::vector<Expr> grid;   // x first, one to three
+    std::vector<Expr> grid;  // x first, one to three
     std::vector<Expr> block;
-    Expr shared_bytes;        // dynamic; empty for none
+    Expr shared_bytes;  // dynamic; empty for none
     std::vector<Expr> arguments;
     Span span;
   };
@@ -54,9 +54,9 @@ struct BenchItem {
 };
 
 struct Program {
-  std::vector<SourceFile> files;     // file 0 is the program
-  std::vector<TensorFn> fns;         // in order of the text; scalar fns that others call are not among them
-  std::vector<Schedule> schedules;   // in order; `from` resolved, parameters at their defaults
+  std::vector<SourceFile> files;    // file 0 is the program
+  std::vector<TensorFn> fns;        // in order of the text; scalar fns that others call are not among them
+  std::vector<Schedule> schedules;  // in order; `from` resolved, parameters at their defaults
   std::vector<HandItem> hands;
   std::vector<BenchItem> benches;
   std::vector<Schedule> generic_schedules;  // as `schedules`, with the parameters not replaced
@@ -66,7 +66,8 @@ struct Program {
 Program parse_program(std::string text, std::string file_name);
 
 // The schedule with some parameters at other values; names that are none of its parameters are left alone.
-Schedule instantiate(const Program& program, const Schedule& schedule, const std::map<std::string, std::int64_t>& values);
+Schedule instantiate(const Program& program, const Schedule& schedule,
+                     const std::map<std::string, std::int64_t>& values);
 
 // Lines of a schedule without a program, as `--then` and the compiler's own lists have them. Throws UserError.
 std::vector<ScheduleLine> parse_schedule_lines(const std::string& text, int file = 0);

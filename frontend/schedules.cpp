@@ -10,8 +10,8 @@ namespace tilewright {
 
 const TensorFn* named_fn(const AstWord& word, const FnTable& table, Sink& sink) {
   if (!table.has(word.text)) {
-    sink.error_once(fmt::format("no fn {}", word.text), word.span, fmt::format("there is no fn `{}`", word.text), fmt::format("`{}` also stands here", word.text),
-                    did_you_mean(word.text, table.names()));
+    sink.error_once(fmt::format("no fn {}", word.text), word.span, fmt::format("there is no fn `{}`", word.text),
+                    fmt::format("`{}` also stands here", word.text), did_you_mean(word.text, table.names()));
     return nullptr;
   }
   return table.signature(word.text);
@@ -50,8 +50,10 @@ std::vector<Schedule> resolve_schedules(const std::vector<AstSchedule>& items, F
     if (matches.size() == 1) return matches.front();
     std::string help = did_you_mean(item.from->text, known);
     if (help.empty() && !known.empty()) help = fmt::format("`{}` has \"{}\"", item.fn.text, fmt::join(known, "\", \""));
-    sink.error(item.from->span, matches.empty() ? fmt::format("`{}` has no schedule \"{}\" to continue", item.fn.text, item.from->text)
-                                                : fmt::format("\"{}\" is the beginning of several schedules", item.from->text), help);
+    sink.error(item.from->span,
+               matches.empty() ? fmt::format("`{}` has no schedule \"{}\" to continue", item.fn.text, item.from->text)
+                               : fmt::format("\"{}\" is the beginning of several schedules", item.from->text),
+               help);
     return std::nullopt;
   };
 
@@ -80,11 +82,14 @@ std::vector<Schedule> resolve_schedules(const std::vector<AstSchedule>& items, F
     if (item.arch) {
       const std::string& arch = item.arch->text;
       const bool is_arch = arch.rfind("sm_", 0) == 0 && arch.size() > 3 && arch[3] >= '1' && arch[3] <= '9';
-      if (!is_arch) sink.error(item.arch->span, fmt::format("`{}` is not an architecture", arch), "an architecture is such as `sm_80` or `sm_90a`");
+      if (!is_arch)
+        sink.error(item.arch->span, fmt::format("`{}` is not an architecture", arch),
+                   "an architecture is such as `sm_80` or `sm_90a`");
       schedule.arch = arch;
     }
     for (const AstParameter& parameter : item.parameters) {
-      const auto same = std::find_if(schedule.parameters.begin(), schedule.parameters.end(), [&](const ScheduleParameter& p) { return p.name == parameter.name.text; });
+      const auto same = std::find_if(schedule.parameters.begin(), schedule.parameters.end(),
+                                     [&](const ScheduleParameter& p) { return p.name == parameter.name.text; });
       if (same != schedule.parameters.end())
         same->value = parameter.value;
       else
@@ -94,7 +99,9 @@ std::vector<Schedule> resolve_schedules(const std::vector<AstSchedule>& items, F
       for (Fact& fact : resolve_facts(item.when, *fn, sink)) schedule.when.push_back(std::move(fact));
       for (const AstParameter& parameter : item.parameters)
         if (std::find(fn->dims.begin(), fn->dims.end(), parameter.name.text) != fn->dims.end())
-          sink.error(parameter.name.span, fmt::format("parameter `{}` has the name of a dim of `{}`", parameter.name.text, fn->name), "take another letter");
+          sink.error(parameter.name.span,
+                     fmt::format("parameter `{}` has the name of a dim of `{}`", parameter.name.text, fn->name),
+                     "take another letter");
     }
     schedule.lines.insert(schedule.lines.end(), item.lines.begin(), item.lines.end());
     states[k] = State::Done;
@@ -103,7 +110,9 @@ std::vector<Schedule> resolve_schedules(const std::vector<AstSchedule>& items, F
     resolve(k);
     for (std::size_t before = 0; before < k; ++before)
       if (items[before].fn.text == items[k].fn.text && items[before].name.text == items[k].name.text)
-        sink.error(items[k].name.span, fmt::format("`{}` has a schedule \"{}\" already", items[k].fn.text, items[k].name.text), {}, {Note{items[before].name.span, "here"}});
+        sink.error(items[k].name.span,
+                   fmt::format("`{}` has a schedule \"{}\" already", items[k].fn.text, items[k].name.text), {},
+                   {Note{items[before].name.span, "here"}});
   }
   return result;
 }
@@ -122,7 +131,8 @@ Schedule with_parameters(const Schedule& generic, const std::map<std::string, st
       const std::size_t start = std::min(line.text.find(written, at), line.text.size());
       text += line.text.substr(at, start - at);
       at = std::min(start + written.size(), line.text.size());
-      const auto parameter = std::find_if(result.parameters.begin(), result.parameters.end(), [&](const ScheduleParameter& p) { return p.name == token.text; });
+      const auto parameter = std::find_if(result.parameters.begin(), result.parameters.end(),
+                                          [&](const ScheduleParameter& p) { return p.name == token.text; });
       if (token.kind == ScheduleToken::Kind::Name && parameter != result.parameters.end()) {
         token.kind = ScheduleToken::Kind::Number;
         token.number = parameter->value;

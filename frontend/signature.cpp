@@ -38,7 +38,8 @@ class SignatureReader {
         fault(param.name.span, fmt::format("`{}` has a dot, but the name of a parameter is one word", param.name.text));
       const auto [found, is_new] = places.emplace(param.name.text, param.span);
       if (!is_new)
-        fault(param.name.span, fmt::format("`{}` is declared twice", param.name.text), {}, {Note{found->second, "the first one is here"}});
+        fault(param.name.span, fmt::format("`{}` is declared twice", param.name.text), {},
+              {Note{found->second, "the first one is here"}});
     }
   }
 
@@ -64,7 +65,8 @@ class SignatureReader {
             "a size is made of whole numbers and names with `+ - * / %`, `ceildiv`, `min` and `max`");
       return Expr();
     };
-    if (const AstNumber* number = as<AstNumber>(ast); number && !number->is_float) return integer(number->integer, Dtype::Index, ast->span);
+    if (const AstNumber* number = as<AstNumber>(ast); number && !number->is_float)
+      return integer(number->integer, Dtype::Index, ast->span);
     if (const AstName* name = as<AstName>(ast)) return read_dim(name->name, ast->span);
     if (const AstUnary* unary_op = as<AstUnary>(ast); unary_op && unary_op->op == UnaryOp::Neg) {
       Expr operand = read_size(unary_op->operand);
@@ -89,10 +91,12 @@ class SignatureReader {
   }
 
   Expr read_dim(const std::string& name, Span span) {
-    const auto param = std::find_if(ast_.params.begin(), ast_.params.end(), [&](const AstParam& p) { return p.name.text == name; });
+    const auto param =
+        std::find_if(ast_.params.begin(), ast_.params.end(), [&](const AstParam& p) { return p.name.text == name; });
     if (param != ast_.params.end()) {
-      fault(span, fmt::format("`{}` is a parameter, but a size is made of dims, which the shapes of the inputs say", name), {},
-            {Note{param->span, fmt::format("`{}` is declared here", name)}});
+      fault(span,
+            fmt::format("`{}` is a parameter, but a size is made of dims, which the shapes of the inputs say", name),
+            {}, {Note{param->span, fmt::format("`{}` is declared here", name)}});
       return {};
     }
     if (is_reserved(name) || name.find('.') != std::string::npos) {
@@ -116,10 +120,14 @@ class SignatureReader {
       for (const Expr& extent : param.shape) {
         std::set<std::string> names = names_in(extent);
         const std::optional<Polynomial> size = facts.polynomial(extent);
-        const bool is_affine = size && std::all_of(size->terms.begin(), size->terms.end(), [](const auto& term) { return term.first.size() == 1; }) &&
+        const bool is_affine = size &&
+                               std::all_of(size->terms.begin(), size->terms.end(),
+                                           [](const auto& term) { return term.first.size() == 1; }) &&
                                !has_division(extent);
         if (!is_affine && !names.empty())
-          fault(extent->span.is_known() ? extent->span : param.span, fmt::format("`{}` is not affine in its names, so that a size could not be solved for them", print(extent)),
+          fault(extent->span.is_known() ? extent->span : param.span,
+                fmt::format("`{}` is not affine in its names, so that a size could not be solved for them",
+                            print(extent)),
                 "the dims of inputs are such as `N`, `2*R + 1`, `R + C`");
         open.push_back(std::move(names));
       }
@@ -155,7 +163,9 @@ class SignatureReader {
     bool found = false;
     walk(expr, [&](const Expr& part) {
       const Binary* operation = as<Binary>(part);
-      if (as<Call>(part) || (operation && operation->op != BinaryOp::Add && operation->op != BinaryOp::Sub && operation->op != BinaryOp::Mul)) found = true;
+      if (as<Call>(part) || (operation && operation->op != BinaryOp::Add && operation->op != BinaryOp::Sub &&
+                             operation->op != BinaryOp::Mul))
+        found = true;
       return true;
     });
     return found;

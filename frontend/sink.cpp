@@ -61,7 +61,8 @@ std::vector<Diagnostic> Sink::take() {
 std::string Sink::text_of(Span span) const {
   const auto offset = [&](int line, int column) {
     if (line < 1 || static_cast<std::size_t>(line) > line_starts_.size()) return text_.size();
-    return std::min(text_.size(), line_starts_[static_cast<std::size_t>(line) - 1] + static_cast<std::size_t>(column) - 1);
+    return std::min(text_.size(),
+                    line_starts_[static_cast<std::size_t>(line) - 1] + static_cast<std::size_t>(column) - 1);
   };
   const std::size_t from = offset(span.line, span.column);
   const std::size_t to = std::max(from, offset(span.end_line, span.end_column));
@@ -98,8 +99,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
           rows[i][j] = i + j;
           continue;
         }
-        rows[i][j] = std::min({rows[i - 1][j] + 1, rows[i][j - 1] + 1,
-                               rows[i - 1][j - 1] + (word[i - 1] == candidate[j - 1] ? 0U : 1U)});
+        rows[i][j] = std::min(
+            {rows[i - 1][j] + 1, rows[i][j - 1] + 1, rows[i - 1][j - 1] + (word[i - 1] == candidate[j - 1] ? 0U : 1U)});
         if (i > 1 && j > 1 && word[i - 1] == candidate[j - 2] && word[i - 2] == candidate[j - 1])
           rows[i][j] = std::min(rows[i][j], rows[i - 2][j - 2] + 1);
       }

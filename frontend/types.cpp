@@ -7,10 +7,14 @@ namespace tilewright {
 
 std::string describe(ValueType type) {
   switch (type.kind) {
-    case ValueType::Kind::Unknown: return "unknown";
-    case ValueType::Kind::WholeNumber: return "a whole number";
-    case ValueType::Kind::RealNumber: return "a float literal";
-    case ValueType::Kind::Typed: break;
+    case ValueType::Kind::Unknown:
+      return "unknown";
+    case ValueType::Kind::WholeNumber:
+      return "a whole number";
+    case ValueType::Kind::RealNumber:
+      return "a float literal";
+    case ValueType::Kind::Typed:
+      break;
   }
   return std::string(info(type.dtype).name);
 }
@@ -38,7 +42,8 @@ std::optional<ValueType> common_type(ValueType a, ValueType b) {
   if (holds(a.dtype, b.dtype)) return a;
   if (holds(b.dtype, a.dtype)) return b;
   if (is_float(a.dtype) && is_float(b.dtype)) return ValueType::of(Dtype::F32);
-  const bool are_narrow = is_integer(a.dtype) && is_integer(b.dtype) && info(a.dtype).bits < 32 && info(b.dtype).bits < 32;
+  const bool are_narrow =
+      is_integer(a.dtype) && is_integer(b.dtype) && info(a.dtype).bits < 32 && info(b.dtype).bits < 32;
   if (are_narrow) return ValueType::of(Dtype::I32);
   const auto meets_in_f32 = [](Dtype narrow, Dtype integer) {
     return is_narrow_float(narrow) && is_integer(integer) && holds(Dtype::F32, integer);
@@ -53,10 +58,14 @@ ValueType arithmetic_type(ValueType type) {
 
 Dtype settled(ValueType type) {
   switch (type.kind) {
-    case ValueType::Kind::WholeNumber: return Dtype::I64;
-    case ValueType::Kind::RealNumber: return Dtype::F32;
-    case ValueType::Kind::Typed: return type.dtype;
-    case ValueType::Kind::Unknown: break;
+    case ValueType::Kind::WholeNumber:
+      return Dtype::I64;
+    case ValueType::Kind::RealNumber:
+      return Dtype::F32;
+    case ValueType::Kind::Typed:
+      return type.dtype;
+    case ValueType::Kind::Unknown:
+      break;
   }
   internal_error("the dtype of an expression that has none");
 }

@@ -8,8 +8,8 @@
 
 namespace tilewright {
 
-// The type of an expression as written. A whole number (a literal, a size, an index) and a real number (a float literal)
-// take the type of the value beside them. Unknown: a fault was reported already.
+// The type of an expression as written. A whole number (a literal, a size, an index) and a real number (a float
+// literal) take the type of the value beside them. Unknown: a fault was reported already.
 struct ValueType {
   enum class Kind : std::uint8_t { Unknown, WholeNumber, RealNumber, Typed };
   Kind kind = Kind::Unknown;

@@ -51,12 +51,15 @@ TEST_CASE("frontend: deep and long texts are refused") {
   const std::string long_line = first_fault(repeated("x", 10 << 20));
   CHECK(long_line == "the program text has 10485760 bytes, but at most 4194304 are read");
   CHECK(first_fault(repeated("x ", 2 << 20)).find("found `x`") == 0);
-  CHECK(first_fault("fn f(A: f32[" + repeated("9", 100000) + "]) -> B: f32[N] { }").find("larger than the largest i64") != std::string::npos);
+  CHECK(
+      first_fault("fn f(A: f32[" + repeated("9", 100000) + "]) -> B: f32[N] { }").find("larger than the largest i64") !=
+      std::string::npos);
   CHECK(first_fault(repeated("\"", 100001)) != "");
 }
 
 TEST_CASE("frontend: numbers that do not fit stay faults") {
-  CHECK(first_fault("fn f(A: f32[9223372036854775807, N]) -> B: f32[N] { B[i] = A[9223372036854775807 + 9223372036854775807, i] }") != "");
+  CHECK(first_fault("fn f(A: f32[9223372036854775807, N]) -> B: f32[N] { B[i] = A[9223372036854775807 + "
+                    "9223372036854775807, i] }") != "");
   CHECK(first_fault("fn f(A: f32[N * 9223372036854775807 * 4]) -> B: f32[N] { B[i] = 0.0 }") != "x");
   CHECK(first_fault("fn f(A: f32[N]) -> B: f32[N] { B[i] = A[i / 0] + A[i % 0] + A[0 / 0] }") != "");
   CHECK(first_fault(with_value("1e999")).find("largest f64") != std::string::npos);
@@ -66,13 +69,17 @@ TEST_CASE("frontend: inlining that would explode is refused") {
   std::string text = "fn f0(x: f32) -> y: f32 { y = x * x }\n";
   for (int k = 1; k < 60; ++k) {
     const std::string below = "f" + std::to_string(k - 1);
-    text += "fn f" + std::to_string(k) + "(x: f32) -> y: f32 { y = " + below + "(x) + " + below + "(" + below + "(x)) }\n";
+    text +=
+        "fn f" + std::to_string(k) + "(x: f32) -> y: f32 { y = " + below + "(x) + " + below + "(" + below + "(x)) }\n";
   }
   CHECK(first_fault(text).find("becomes too large") != std::string::npos);
   std::string lets = "fn f(x: f32) -> y: f32 {\n let a0 = x\n";
-  for (int k = 1; k < 60; ++k) lets += " let a" + std::to_string(k) + " = a" + std::to_string(k - 1) + " * a" + std::to_string(k - 1) + "\n";
-  CHECK(first_fault(lets + " y = a59 }\nfn g(A: f32[N]) -> B: f32[N] { B[i] = f(A[i]) }").find("becomes too large") != std::string::npos);
-  CHECK(first_fault("fn f(x: f32) -> y: f32 { y = g(x) }\nfn g(x: f32) -> y: f32 { y = f(x) }").find("calls itself") != std::string::npos);
+  for (int k = 1; k < 60; ++k)
+    lets += " let a" + std::to_string(k) + " = a" + std::to_string(k - 1) + " * a" + std::to_string(k - 1) + "\n";
+  CHECK(first_fault(lets + " y = a59 }\nfn g(A: f32[N]) -> B: f32[N] { B[i] = f(A[i]) }").find("becomes too large") !=
+        std::string::npos);
+  CHECK(first_fault("fn f(x: f32) -> y: f32 { y = g(x) }\nfn g(x: f32) -> y: f32 { y = f(x) }").find("calls itself") !=
+        std::string::npos);
 }
 
 // The golden programs with a piece lost, doubled, or replaced by another's.
@@ -95,10 +102,17 @@ TEST_CASE("frontend: damaged programs are refused or read, never a crash") {
       const std::size_t at = below(text.size());
       const std::size_t from = below(other.size());
       switch (below(4)) {
-        case 0: text.erase(at, 1 + below(6)); break;
-        case 1: text.insert(at, text.substr(at, 1 + below(12))); break;
-        case 2: text.insert(at, other.substr(from, 1 + below(10))); break;
-        default: text[at] = static_cast<char>(below(128));
+        case 0:
+          text.erase(at, 1 + below(6));
+          break;
+        case 1:
+          text.insert(at, text.substr(at, 1 + below(12)));
+          break;
+        case 2:
+          text.insert(at, other.substr(from, 1 + below(10)));
+          break;
+        default:
+          text[at] = static_cast<char>(below(128));
       }
       if (text.empty()) text = " ";
     }

@@ -30,22 +30,30 @@ std::string print_all(const std::vector<Expr>& exprs) {
 std::string print_facts(const std::vector<Fact>& facts) {
   std::vector<std::string> texts;
   for (const Fact& fact : facts)
-    texts.push_back(fact.kind == Fact::Kind::Aligned ? fmt::format("aligned {}", fact.alignment) : fact.kind == Fact::Kind::Contiguous ? "contiguous" : print(fact.condition));
+    texts.push_back(fact.kind == Fact::Kind::Aligned      ? fmt::format("aligned {}", fact.alignment)
+                    : fact.kind == Fact::Kind::Contiguous ? "contiguous"
+                                                          : print(fact.condition));
   return texts.empty() ? std::string() : fmt::format(" when {}", fmt::join(texts, ", "));
 }
 
 std::string print_hand(const HandItem& hand) {
-  std::string text = fmt::format("hand {} \"{}\" from \"{}\"{}\n", hand.fn, hand.label, hand.file, print_facts(hand.when));
-  for (const Temp& temp : hand.temps) text += fmt::format("  let {}: {}[{}]\n", temp.name, info(temp.dtype).name, print_all(temp.shape));
+  std::string text =
+      fmt::format("hand {} \"{}\" from \"{}\"{}\n", hand.fn, hand.label, hand.file, print_facts(hand.when));
+  for (const Temp& temp : hand.temps)
+    text += fmt::format("  let {}: {}[{}]\n", temp.name, info(temp.dtype).name, print_all(temp.shape));
   for (const HandItem::Step& step : hand.steps)
     match_variant(
         step,
         [&](const HandItem::Launch& launch) {
-          text += fmt::format("  launch {} grid ({}) block ({}){} args ({})\n", launch.kernel, print_all(launch.grid), print_all(launch.block),
-                              launch.shared_bytes ? " shared " + print(launch.shared_bytes) : "", print_all(launch.arguments));
+          text +=
+              fmt::format("  launch {} grid ({}) block ({}){} args ({})\n", launch.kernel, print_all(launch.grid),
+                          print_all(launch.block), launch.shared_bytes ? " shared " + print(launch.shared_bytes) : "",
+                          print_all(launch.arguments));
         },
         [&](const HandItem::Zero& zero) { text += fmt::format("  zero {}\n", zero.tensor); },
-        [&](const HandItem::Constant& constant) { text += fmt::format("  constant {} = {}\n", constant.symbol, constant.tensor); });
+        [&](const HandItem::Constant& constant) {
+          text += fmt::format("  constant {} = {}\n", constant.symbol, constant.tensor);
+        });
   return text;
 }
 
@@ -57,13 +65,15 @@ std::string print_program(const Program& program) {
   }
   for (const Schedule& schedule : program.schedules) {
     text += fmt::format("schedule {} \"{}\"", schedule.fn, schedule.name);
-    for (const ScheduleParameter& parameter : schedule.parameters) text += fmt::format(" {} = {}", parameter.name, parameter.value);
+    for (const ScheduleParameter& parameter : schedule.parameters)
+      text += fmt::format(" {} = {}", parameter.name, parameter.value);
     text += fmt::format("{}{}\n", schedule.arch.empty() ? "" : " for " + schedule.arch, print_facts(schedule.when));
     for (const ScheduleLine& line : schedule.lines) {
       text += fmt::format("  {} |", line.text);
       if (!line.target.empty()) text += fmt::format(" {}:", line.target);
       text += " " + line.word;
-      for (const ScheduleToken& token : line.tokens) text += fmt::format(" {}{}", "nds."[static_cast<int>(token.kind)], token.text);
+      for (const ScheduleToken& token : line.tokens)
+        text += fmt::format(" {}{}", "nds."[static_cast<int>(token.kind)], token.text);
       text += "\n";
     }
   }
