@@ -12,8 +12,10 @@ namespace tilewright {
 FnTable::FnTable(const std::vector<AstFn>& fns, Sink& sink) : sink_(sink) {
   for (const AstFn& fn : fns) {
     const std::string& name = fn.name.text;
-    if (find_function(name) || name.find('.') != std::string::npos) {
-      sink.error(fn.name.span, fmt::format("`{}` is a function of the language and cannot name a fn", name));
+    const bool has_dot = name.find('.') != std::string::npos;
+    if (find_function(name) || has_dot) {
+      sink.error(fn.name.span, has_dot ? fmt::format("`{}` has a dot, but the name of a fn is one word", name)
+                                       : fmt::format("`{}` is a function of the language and cannot name a fn", name));
       continue;
     }
     const auto [found, is_new] = entries_.try_emplace(name);
@@ -33,7 +35,9 @@ const TensorFn* FnTable::signature(const std::string& name) const {
 }
 
 const TensorFn* FnTable::built(const std::string& name, Span use) {
-  Entry& entry = entries_.at(name);
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) return nullptr;  // its name was refused
+  Entry& entry = found->second;
   if (use.is_known()) entry.is_called = true;
   if (!entry.signature) return nullptr;
   if (entry.state == State::Building) {
