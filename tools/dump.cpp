@@ -10,6 +10,7 @@
 #include "ir/diagnostic.h"
 #include "runtime/compile.h"
 #include "runtime/disassemble.h"
+#include "runtime/files.h"
 #include "runtime/toolkit.h"
 #include "tools/options.h"
 
@@ -124,7 +125,7 @@ class Dump {
       return;
     }
     std::string path = (std::filesystem::path(options_.folder) / (rung_file_name(call_.rungs, n) + ending)).string();
-    write_file_atomically(path, text);
+    replace_file(path, {}, text);
     std::cout << path << "\n";
   }
 

@@ -53,7 +53,6 @@ struct Options {
   std::string bench;
   int rounds = 5;
   std::string bound = "root";
-  std::string peers;
   // help
   std::string topic;
 };
@@ -97,8 +96,6 @@ PreparedCall prepare_with(const Options& options, const Program& program, const 
 void announce(const std::string& text);
 // Product of the loop trips and elements: an estimate of the operations of one call.
 double estimated_operations(const Plan& plan, const DimMap& dims);
-
-void write_file_atomically(const std::string& path, const std::string& text);
 
 // ---- The verbs; each returns the exit code.
 ExitCode run_verb(const Options& options);

@@ -2,12 +2,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <unistd.h>
 
 #include "ir/diagnostic.h"
 #include "tools/options.h"
@@ -137,25 +133,6 @@ double estimated_operations(const Plan& plan, const DimMap& dims) {
   double total = 0;
   for (const Kernel* kernel : kernels_of(plan)) total += count(kernel->body);
   return total;
-}
-
-void write_file_atomically(const std::string& path, const std::string& text) {
-  std::string beside = fmt::format("{}.{}.part", path, getpid());
-  {
-    std::ofstream file(beside, std::ios::binary | std::ios::trunc);
-    if (!file) throw UserError({}, fmt::format("cannot write `{}`: {}", path, std::strerror(errno)));
-    file << text;
-    file.flush();
-    if (!file) {
-      std::remove(beside.c_str());
-      throw MachineError(fmt::format("cannot write `{}`: {}", path, std::strerror(errno)));
-    }
-  }
-  if (std::rename(beside.c_str(), path.c_str()) != 0) {
-    std::string why = std::strerror(errno);
-    std::remove(beside.c_str());
-    throw UserError({}, fmt::format("cannot write `{}`: {}", path, why));
-  }
 }
 
 }  // namespace tilewright

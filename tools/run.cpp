@@ -6,6 +6,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <unistd.h>
 
 #include "ir/diagnostic.h"
 #include "runtime/library/verdict.h"
@@ -65,10 +66,12 @@ std::vector<NameAndFile> output_files(const Options& options, const std::vector<
     if (equals == std::string::npos || equals == 0) throw UserError({}, fmt::format("`--out {}` is no NAME=FILE", text));
     result.push_back({text.substr(0, equals), text.substr(equals + 1)});
     check(result.back().name);
-    std::ofstream probe(result.back().file + ".part", std::ios::binary);  // a path that cannot be written is said before the work
+    // A path that cannot be written is said before the work. The probe's name is this process' own: no file is lost by it.
+    std::string beside = fmt::format("{}.{}.part", result.back().file, getpid());
+    std::ofstream probe(beside, std::ios::binary);
     if (!probe) throw UserError({}, fmt::format("cannot write `{}`: {}", result.back().file, std::strerror(errno)));
     probe.close();
-    std::remove((result.back().file + ".part").c_str());
+    std::remove(beside.c_str());
   }
   for (const std::string& name : options.prints) check(name);
   return result;

@@ -165,7 +165,6 @@ Layout choose_copy_deal(const Plan& plan, const Copy& copy, const std::vector<Bu
   std::vector<CopyAxis> axes = copy_axes(copy, buffers);
   bool from_global = find_tensor(plan, copy.source.buffer).has_value();
   const Access& global = from_global ? copy.source : copy.target;
-  const Access& local = from_global ? copy.target : copy.source;
   // Fastest axis first: in order of the global side's indices, innermost first.
   std::vector<std::size_t> order;
   for (auto index = global.index.rbegin(); index != global.index.rend(); ++index)
@@ -189,7 +188,6 @@ Layout choose_copy_deal(const Plan& plan, const Copy& copy, const std::vector<Bu
       break;
     }
   }
-  (void)local;
   std::vector<std::vector<Factor>> factors(axes.size());
   std::int64_t left = block.total();
   std::int64_t stride = 1;

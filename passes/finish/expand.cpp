@@ -233,7 +233,7 @@ class Expander {
 
   // ---- each
   // The deal of an `each`: stated, or that of the register buffer it touches; a register digit is a step.
-  Layout deal_of(const Loop& loop, Span span, bool& follows) {
+  Layout deal_of(const Loop& loop, bool& follows) {
     follows = false;
     std::set<std::string> touched;
     auto note = [&](const std::string& name) { touched.insert(name); };
@@ -266,13 +266,12 @@ class Expander {
     if (loop.deal) return *loop.deal;
     std::vector<std::pair<std::string, std::int64_t>> axes;
     for (const Axis& axis : loop.axes) axes.emplace_back(axis.name, integer_value(axis.hi).value_or(0));
-    (void)span;
     return default_deal(axes, context_.block);
   }
 
   void each(const Loop& loop, Span span, Block& out) {
     bool follows = false;
-    Layout deal = deal_of(loop, span, follows);
+    Layout deal = deal_of(loop, follows);
     std::vector<Expr> conditions = participation(deal, context_.block);
     std::vector<std::pair<std::string, Expr>> replacements;
     std::vector<Axis> steps;
