@@ -69,7 +69,7 @@ constexpr std::array<InstrInfo, 50> table = {{
     {"bulk.wait_group", 1, 1, statement, orders, any, "cp.async.bulk.wait_group %0;", "waits until at most %0 groups are unfinished"},
     {"bulk.wait_group.read", 1, 1, statement, orders, any, "cp.async.bulk.wait_group.read %0;", "waits until at most %0 groups still read shared memory"},
 
-    {"desc", 3, 3, Dtype::U64, none, any, "", "wgmma's matrix descriptor of shared place %0, leading and stride byte offsets %1 and %2, swizzle of its buffer"},
+    {"desc", 3, 4, Dtype::U64, none, any, "", "wgmma's matrix descriptor of shared place %0, leading and stride byte offsets %1 and %2, swizzle of %3 bytes (128 where it is left out)"},
     {"wgmma.fence", 1, 1, statement, orders, warpgroup, "wgmma.fence.sync.aligned;", "registers %0 may be read and written by wgmma"},
     {"wgmma.m64n256k16.bf16", 6, 6, statement, both, warpgroup, "", "starts %0 += A·B of descriptors %1 and %2 (%0 = A·B where %3 is false), transposed A and B as %4 and %5 say"},
     {"wgmma.commit", 0, 0, statement, none, warpgroup, "wgmma.commit_group.sync.aligned;", "closes the group of wgmmas"},

@@ -32,8 +32,8 @@ struct AxisLayout {
 };
 
 // `(i: 128 mem*64; k: 64 mem) xor 128`. A coordinate of an axis is split by the factors (mixed radix, outermost first),
-// each digit times its stride is added to its place. `xor_bytes` W permutes 16-byte chunks of the mem offset within
-// panels of W bytes: chunk index ^= (row index modulo W/16), row = byte offset / W, modulo 8.
+// each digit times its stride is added to its place. `xor_bytes` W permutes the 16-byte chunks of the mem offset within
+// each row of W bytes: chunk index ^= (byte offset / 128) modulo W/16, as the copy engine and the tensor cores do.
 struct Layout {
   std::vector<AxisLayout> axes;
   int xor_bytes = 0;

@@ -221,8 +221,12 @@ Split split_by(const Expr& expr, std::int64_t n) {
       Split b = split_by(node->rhs, n);
       return {a.quotient + b.quotient, a.rest + b.rest};
     }
-    if (node->op == BinaryOp::Mul)
-      if (auto factor = integer_value(node->rhs); factor && *factor % n == 0) return {node->lhs * (*factor / n), integer(0)};
+    auto factor = node->op == BinaryOp::Mul ? integer_value(node->rhs) : std::nullopt;
+    if (factor && *factor % n == 0) return {node->lhs * (*factor / n), integer(0)};
+    if (factor && *factor > 0 && n % *factor == 0) {  // (a*m + b)*f is a*(m*f) + b*f
+      Split inner = split_by(node->lhs, n / *factor);
+      return {inner.quotient, inner.rest * *factor};
+    }
   }
   return {integer(0), expr};
 }
@@ -248,6 +252,15 @@ Expr simplify_node(const Expr& expr, const Ranges& ranges) {
     Interval rest = interval_of(split.rest, ranges);
     bool rest_inside = rest.lo && *rest.lo >= 0 && rest.hi && *rest.hi < *n;
     if (rest_inside) return node->op == BinaryOp::Div ? split.quotient : split.rest;
+    const Binary* term = as<Binary>(split.rest);
+    auto by = term ? integer_value(term->rhs) : std::nullopt;
+    if (term && term->op == BinaryOp::Mul && by && *by > 1 && *n % *by == 0) {  // x*f / n is x / (n/f)
+      Expr unit = integer(*n / *by);
+      if (node->op == BinaryOp::Div) return split.quotient + simplify_node(binary(BinaryOp::Div, term->lhs, unit), ranges);
+      return simplify_node(binary(BinaryOp::Mod, term->lhs, unit), ranges) * *by;
+    }
+    if (node->op == BinaryOp::Mod && term && term->op == BinaryOp::Mod && by && *by % *n == 0)  // x % 32 % 8 is x % 8
+      return simplify_node(binary(BinaryOp::Mod, term->lhs, node->rhs, expr->span), ranges);
     if (node->op == BinaryOp::Mod && !is_integer_constant(split.quotient, 0)) return binary(BinaryOp::Mod, split.rest, node->rhs, expr->span);
   }
   if (node->op == BinaryOp::Min || node->op == BinaryOp::Max) {

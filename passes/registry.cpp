@@ -38,6 +38,7 @@ constexpr std::array finishing_list = {
     FinishingPass{"place_shared", "shared buffers get their offsets", Exact, place_shared},
     // Behind place_shared, for barriers are decided by buffer and never by address.
     FinishingPass{"synchronise", "barriers between conflicting accesses of shared buffers", Exact, synchronise},
+    FinishingPass{"fence", "generic writes are ordered before what the tensor cores and the copy engine read", Exact, fence},
     FinishingPass{"simplify", "index arithmetic and checks that cannot fail disappear", Exact, simplify},
 };
 

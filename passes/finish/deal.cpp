@@ -23,7 +23,7 @@ std::optional<BlockShape> stated_block_shape(const Kernel& kernel) {
 }
 
 Expr linear_thread(const BlockShape& block) {
-  Expr linear = var("thread.x");
+  Expr linear = var("thread.x") - integer(block.first);
   if (block.y > 1) linear = var("thread.y") * block.x + linear;
   if (block.z > 1) linear = var("thread.z") * (block.x * block.y) + linear;
   return linear;
@@ -49,7 +49,7 @@ Position position_of(Place place, const BlockShape& block) {
   Expr linear = linear_thread(block);
   std::int64_t total = block.total();
   switch (place) {
-    case Place::ThreadX: return {var("thread.x"), block.x};
+    case Place::ThreadX: return {var("thread.x") - integer(block.first), block.x};
     case Place::ThreadY: return {block.y > 1 ? var("thread.y") : integer(0), block.y};
     case Place::ThreadZ: return {block.z > 1 ? var("thread.z") : integer(0), block.z};
     case Place::Thread: return {linear, total};

@@ -10,11 +10,12 @@
 
 namespace tilewright {
 
-// Threads of a block, x first.
+// Threads of a block, or of a role in it, x first.
 struct BlockShape {
   std::int64_t x = 1;
   std::int64_t y = 1;
   std::int64_t z = 1;
+  std::int64_t first = 0;  // thread.x of a role's first thread
   std::int64_t total() const { return x * y * z; }
   friend bool operator==(const BlockShape&, const BlockShape&) = default;
 };
@@ -22,7 +23,7 @@ struct BlockShape {
 // The shape that the kernel states (threads, or 32 x warps); nothing where it states none.
 std::optional<BlockShape> stated_block_shape(const Kernel& kernel);
 
-// The linear index of the thread in its block.
+// The linear index of the thread in its block or role.
 Expr linear_thread(const BlockShape& block);
 
 // The factors of an axis that one thread walks itself: `Step`, `Reg` or `Vector` digits become the variables given.

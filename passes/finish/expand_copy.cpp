@@ -128,13 +128,29 @@ class CopyExpansion {
   }
 
   // The start of a vector access of one instruction each, or nothing.
-  Expr vector_start(const Access& access, std::int64_t one) {
+  Expr vector_start(const Access& tile, const Access& access, std::int64_t one) {
+    if (context_.alignment_of(access.buffer) % (one * bytes_of(dtype_)) != 0) return {};
+    const Buffer* buffer = context_.flattener.find(access.buffer);
+    if (buffer && buffer->layout && buffer->layout->xor_bytes) return swizzled_start(tile, *buffer, access, one);
     for (std::size_t d = 0; d + 1 < access.index.size(); ++d)
       if (uses_var(access.index[d], vector_.name)) return {};
     auto form = linear_in(access.index.back(), vector_.name);
     if (!form || form->coefficient != 1 || known_divisor(form->rest, context_.divisors) % one != 0) return {};
-    if (context_.alignment_of(access.buffer) % (one * bytes_of(dtype_)) != 0) return {};
     return form->rest;
+  }
+
+  // A swizzle moves whole chunks of 16 bytes, so that a vector which starts at a multiple of its width stays together.
+  Expr swizzled_start(const Access& tile, const Buffer& buffer, const Access& access, std::int64_t one) {
+    if (width_ != one) return {};
+    for (std::size_t d = 0; d < tile.index.size(); ++d) {
+      Expr position = placed(tile.index[d]);
+      if (!uses_var(position, vector_.name)) continue;
+      auto form = linear_in(position, vector_.name);
+      const Factor& innermost = buffer.layout->axes[d].factors.back();
+      bool is_contiguous = innermost.place == Place::Mem && innermost.stride == 1 && innermost.extent % one == 0;
+      if (!is_contiguous || !form || form->coefficient != 1 || known_divisor(form->rest, context_.divisors) % one != 0) return {};
+    }
+    return simplify_expr(substitute(access.index.back(), {{vector_.name, integer(0)}}), ranges_);
   }
 
   Access temp(const Expr& element) { return Access{temp_, {slot_ * width_ + element}, {}, span_}; }
@@ -147,7 +163,7 @@ class CopyExpansion {
   Block loads() {
     Access source = flat(copy_.source);
     std::int64_t one = instruction_width(width_, dtype_);
-    Expr start = width_ > 1 && !scalar_ ? vector_start(source, one) : Expr{};
+    Expr start = width_ > 1 && !scalar_ ? vector_start(copy_.source, source, one) : Expr{};
     Expr element = width_ > 1 ? var(vector_.name) : integer(0);
     if (!start) return over_vector({make_stmt(Store{temp(element), element_value(), {}, std::nullopt}, span_)});
     Block moves;
@@ -165,7 +181,7 @@ class CopyExpansion {
   Block stores() {
     Access target = flat(copy_.target);
     std::int64_t one = instruction_width(width_, dtype_);
-    Expr start = width_ > 1 && !scalar_ ? vector_start(target, one) : Expr{};
+    Expr start = width_ > 1 && !scalar_ ? vector_start(copy_.target, target, one) : Expr{};
     if (!start) {
       Expr element = width_ > 1 ? var(vector_.name) : integer(0);
       return over_vector({make_stmt(Store{target, load(temp(element), dtype_, span_), {}, std::nullopt}, span_)});

@@ -21,7 +21,7 @@ Expr row_major_index(const std::vector<Expr>& index, const std::vector<Expr>& sh
   return flat;
 }
 
-// The 16-byte chunks of each panel row change places by the row, modulo 8 (ir/layout.h).
+// The 16-byte chunks within each row of a panel change places (ir/layout.h).
 Expr swizzled(const Expr& flat, int xor_bytes, Dtype dtype) {
   std::int64_t chunk = 16 / bytes_of(dtype);
   std::int64_t row_elements = xor_bytes / bytes_of(dtype);
@@ -29,7 +29,7 @@ Expr swizzled(const Expr& flat, int xor_bytes, Dtype dtype) {
   auto div = [](const Expr& a, std::int64_t b) { return binary(BinaryOp::Div, a, integer(b)); };
   auto mod = [](const Expr& a, std::int64_t b) { return binary(BinaryOp::Mod, a, integer(b)); };
   Expr row = div(flat, row_elements);
-  Expr position = binary(BinaryOp::BitXor, mod(div(flat, chunk), chunks), mod(row, std::min<std::int64_t>(8, chunks)));
+  Expr position = binary(BinaryOp::BitXor, mod(div(flat, chunk), chunks), mod(div(flat, 128 / bytes_of(dtype)), chunks));
   return row * row_elements + position * chunk + mod(flat, chunk);
 }
 
@@ -73,12 +73,14 @@ Expr Flattener::in_layout(const Buffer& buffer, const std::vector<Expr>& index, 
   return flat;
 }
 
-Expr Flattener::flat_index(const Access& access) const {
+Expr Flattener::flat_index(const Access& access) const { return flat_index(access, true); }
+
+Expr Flattener::flat_index(const Access& access, bool swizzles) const {
   if (const Buffer* buffer = find(access.buffer)) {
     if (buffer->layout) {
       bool shared = buffer->space == Space::Shared;
       Expr flat = in_layout(*buffer, access.index, shared ? Place::Mem : Place::Reg);
-      return shared && buffer->layout->xor_bytes ? swizzled(flat, buffer->layout->xor_bytes, buffer->dtype) : flat;
+      return swizzles && shared && buffer->layout->xor_bytes ? swizzled(flat, buffer->layout->xor_bytes, buffer->dtype) : flat;
     }
     std::vector<Expr> shape;
     for (const BufferAxis& axis : buffer->axes) shape.push_back(integer(axis.extent));
@@ -89,15 +91,18 @@ Expr Flattener::flat_index(const Access& access) const {
   return row_major_index(access.index, tensor->shape);
 }
 
-Access Flattener::flat(const Access& access) const {
+Access Flattener::flat(const Access& access) const { return flat(access, true); }
+Access Flattener::unswizzled(const Access& access) const { return flat(access, false); }
+
+Access Flattener::flat(const Access& access, bool swizzles) const {
   if (access.index.empty()) return access;
   if (const Buffer* buffer = find(access.buffer); buffer && is_single_register(*buffer)) return Access{access.buffer, {}, access.rule, access.span};
   if (const Buffer* buffer = find(access.buffer); buffer && has_slots(*buffer)) {
     Access first = access;
     first.index[0] = integer(0);
-    return Access{access.buffer, {cast(Dtype::Index, access.index[0]), flat_index(first)}, access.rule, access.span};
+    return Access{access.buffer, {cast(Dtype::Index, access.index[0]), flat_index(first, swizzles)}, access.rule, access.span};
   }
-  return Access{access.buffer, {flat_index(access)}, access.rule, access.span};
+  return Access{access.buffer, {flat_index(access, swizzles)}, access.rule, access.span};
 }
 
 Expr Flattener::flat(const Expr& expr) const {

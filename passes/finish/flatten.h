@@ -22,12 +22,16 @@ class Flattener {
   Expr flat_index(const Access& access) const;
   // The access with its flat index, or slot and flat index; a scalar keeps none.
   Access flat(const Access& access) const;
+  // The same without the swizzle, as the copy engine and the tensor cores take the start of a tile.
+  Access unswizzled(const Access& access) const;
   Expr flat(const Expr& expr) const;    // in all loads
   Block flat(const Block& body) const;  // in all loads and stores
   // The declaration of a buffer at thread stage: one axis of as many elements as it needs, behind a slot axis if it has one.
   Buffer flat(const Buffer& buffer) const;
 
  private:
+  Access flat(const Access& access, bool swizzles) const;
+  Expr flat_index(const Access& access, bool swizzles) const;
   Expr in_layout(const Buffer& buffer, const std::vector<Expr>& index, Place place) const;
 
   const Plan& plan_;

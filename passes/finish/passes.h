@@ -10,6 +10,7 @@ Plan guard(const Plan& plan, const Target& target);
 Plan expand(const Plan& plan, const Target& target);
 Plan place_shared(const Plan& plan, const Target& target);
 Plan synchronise(const Plan& plan, const Target& target);
+Plan fence(const Plan& plan, const Target& target);
 Plan simplify(const Plan& plan, const Target& target);
 
 }  // namespace tilewright

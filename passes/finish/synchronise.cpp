@@ -101,7 +101,8 @@ class Synchroniser {
       Touches now = touches_of({stmt});
       if (contains_barrier({stmt})) internal_error("a block barrier stands where not all threads come by");
       if (conflicts(pending, now)) {
-        out.push_back(barrier(stmt->span));
+        const Instr* last = out.empty() ? nullptr : as<Instr>(out.back());
+        out.insert(last && last->op == "wgmma.fence" ? out.end() - 1 : out.end(), barrier(stmt->span));
         pending.clear();
       }
       join(pending, now);
