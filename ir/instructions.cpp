@@ -1,7 +1,11 @@
 // The table of instructions: barriers, vector accesses, warp operations, and the Hopper rows of docs/ir.md.
 #include "ir/instructions.h"
 
+#include <algorithm>
 #include <array>
+#include <deque>
+#include <string>
+#include <vector>
 
 namespace tilewright {
 
@@ -80,14 +84,51 @@ constexpr std::array<InstrInfo, 50> table = {{
     {"stmatrix.x4", 5, 5, statement, writes, warp, "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};", "four 8x8 tiles of 16-bit elements to shared memory, row addresses from the lanes"},
 }};
 
+std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
+  std::string result(text);
+  for (std::size_t at = result.find(from); at != std::string::npos; at = result.find(from, at + to.size())) result.replace(at, from.size(), to);
+  return result;
+}
+
+// The table, and wgmma for every n and for f16, whose rows follow from the one for n256 and bf16.
+std::vector<InstrInfo> make_rows() {
+  static std::deque<std::string> texts;
+  std::vector<InstrInfo> rows(table.begin(), table.end());
+  const auto pattern = std::find_if(table.begin(), table.end(), [](const InstrInfo& row) { return row.name == "wgmma.m64n256k16.bf16"; });
+  for (const std::string_view dtype : {"bf16", "f16"})
+    for (int n = 8; n <= 256; n += 8) {
+      const auto of_this = [&](std::string_view text) -> std::string_view {
+        return texts.emplace_back(replaced(replaced(text, "n256", "n" + std::to_string(n)), "bf16", dtype));
+      };
+      InstrInfo row = *pattern;
+      row.name = of_this(pattern->name);
+      if (row.name == pattern->name) continue;
+      row.ptx = of_this(pattern->ptx);
+      rows.push_back(row);
+    }
+  return rows;
+}
+
+const std::vector<InstrInfo>& rows_of_table() {
+  static const std::vector<InstrInfo> rows = make_rows();
+  return rows;
+}
+
 }  // namespace
 
 const InstrInfo* find_instruction(std::string_view name) {
-  for (const InstrInfo& row : table)
+  for (const InstrInfo& row : rows_of_table())
     if (row.name == name) return &row;
   return nullptr;
 }
 
-std::span<const InstrInfo> all_instructions() { return table; }
+std::span<const InstrInfo> all_instructions() { return rows_of_table(); }
+
+std::optional<WgmmaShape> wgmma_shape(std::string_view name) {
+  const InstrInfo* row = find_instruction(name);
+  if (row == nullptr || !name.starts_with("wgmma.m64n")) return std::nullopt;
+  const std::size_t number = name.find('n') + 1;
+  return WgmmaShape{std::stoi(std::string(name.substr(number))), name.ends_with(".bf16") ? Dtype::BF16 : Dtype::F16};
+}
 
 }  // namespace tilewright
