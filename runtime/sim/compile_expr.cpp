@@ -235,7 +235,7 @@ MemorySite& KernelCompiler::memory_site(const Access& access, Operand& element) 
   site.text = print_access(access);
   const Symbol* symbol = find(access.buffer);
   if (const SharedBuffer* shared = symbol != nullptr ? std::get_if<SharedBuffer>(symbol) : nullptr) {
-    if (shared->dtype == Dtype::Mbarrier) unsupported(fmt::format("the barrier object `{}`", access.buffer));
+    if (shared->dtype == Dtype::Mbarrier) refuse(fmt::format("the barrier object `{}` as data", access.buffer));
     site.dtype = shared->dtype;
     site.is_shared = true;
     site.offset = shared->offset;
@@ -265,6 +265,28 @@ RegisterSite& KernelCompiler::register_site(const Access& access, Operand& eleme
   element = flat_index(access, known.extents, site.index);
   program_.register_sites.push_back(std::move(site));
   return program_.register_sites.back();
+}
+
+BarrierSite KernelCompiler::barrier_site(const Access& access) {
+  const Symbol* symbol = find(access.buffer);
+  const SharedBuffer* shared = symbol != nullptr ? std::get_if<SharedBuffer>(symbol) : nullptr;
+  if (shared == nullptr || shared->dtype != Dtype::Mbarrier) refuse(fmt::format("`{}` is no barrier object", access.buffer));
+  BarrierSite site;
+  site.name = access.buffer;
+  site.text = print_access(access);
+  site.first = shared->first_object;
+  site.elements = 1;
+  for (const std::int64_t extent : shared->extents) site.elements *= extent;
+  const std::vector<std::int64_t> extents = shared->extents;
+  site.element = flat_index(access, extents, site.index);
+  return site;
+}
+
+const MapInfo& KernelCompiler::tensor_map(const Expr& expr) const {
+  const Var* name = as<Var>(expr);
+  for (const MapInfo& map : program_.maps)
+    if (name != nullptr && map.name == name->name) return map;
+  refuse("an operand that is no tensor map");
 }
 
 LaneValue KernelCompiler::load(const Load& node) {

@@ -33,6 +33,7 @@ void KernelCompiler::unsupported(const std::string& what, Span span) const {
   throw UserError(span, fmt::format("unsupported: the simulator does not execute {} yet", what), "run it on a GPU: --device cuda");
 }
 void KernelCompiler::unsupported(const std::string& what) const { unsupported(what, span_); }
+void KernelCompiler::refuse(const std::string& what) const { throw UserError(span_, what); }
 
 KernelProgram KernelCompiler::compile() {
   header();
@@ -62,18 +63,50 @@ void KernelCompiler::header() {
   if (kernel_.stage != Stage::Thread)
     throw UserError({}, fmt::format("kernel `{}` is at the tile stage; the simulator runs the thread stage", kernel_.name),
                     "finish it first (dump --after all), or take --device cpu");
-  if (!launch.maps.empty()) unsupported("tensor maps", {});
-  for (const std::int64_t extent : launch.cluster)
-    if (extent > 1) unsupported("clusters", {});
   program_.block_rank = static_cast<int>(launch.block.size());
   program_.grid_rank = static_cast<int>(launch.grid.size());
   for (std::size_t n = 0; n < launch.block.size() && n < 3; ++n) program_.block[n] = launch.block[n];
   for (std::size_t n = 0; n < launch.grid.size() && n < 3; ++n) program_.grid[n] = evaluate_index(launch.grid[n], environment_.dims);
+  for (std::size_t n = 0; n < launch.cluster.size() && n < 3; ++n) program_.cluster[n] = launch.cluster[n];
+  for (std::size_t n = 0; n < 3; ++n)
+    if (program_.cluster[n] < 1 || program_.grid[n] % program_.cluster[n] != 0)
+      throw UserError({}, fmt::format("kernel `{}` has a grid of {} blocks on an axis where a cluster has {}", kernel_.name, program_.grid[n], program_.cluster[n]));
+  if (program_.cluster_size() > 16) throw UserError({}, fmt::format("kernel `{}` has clusters of {} blocks, and 16 are possible", kernel_.name, program_.cluster_size()));
   for (const std::int64_t extent : program_.grid)
     if (extent < 0) throw UserError({}, fmt::format("kernel `{}` has a grid of {} blocks on an axis", kernel_.name, extent));
   const std::int64_t threads = program_.threads();
   if (threads < 1 || threads > 1024) throw UserError({}, fmt::format("kernel `{}` has {} threads a block, and 1 to 1024 are possible", kernel_.name, threads));
   program_.shared_bytes = launch.shared_bytes;
+  tensor_maps();
+}
+
+// What the driver asks of a tensor map.
+void KernelCompiler::tensor_maps() {
+  for (const TensorMap& map : kernel_.launch.maps) {
+    const auto wrong = [&](const std::string& what) { throw UserError({}, fmt::format("map `{}` of `{}`: {}", map.name, map.tensor, what)); };
+    const auto found = environment_.tensors.find(map.tensor);
+    if (found == environment_.tensors.end()) internal_error(fmt::format("the map `{}` of no tensor", map.name));
+    GlobalTensor& tensor = *found->second;
+    const std::int64_t bytes = bytes_of(tensor.dtype);
+    MapInfo info;
+    info.name = map.name;
+    info.tensor = &tensor;
+    info.rank = static_cast<int>(map.box.size());
+    info.xor_bytes = map.xor_bytes;
+    if (info.rank < 1 || info.rank > 5 || map.box.size() != tensor.shape.size()) wrong(fmt::format("a box of {} axes for a tensor of {}", map.box.size(), tensor.shape.size()));
+    std::int64_t stride = bytes;
+    for (std::size_t axis = 0; axis < map.box.size(); ++axis) {
+      info.box[axis] = map.box[axis];
+      info.extent[axis] = tensor.shape[tensor.shape.size() - 1 - axis];
+      if (info.box[axis] < 1 || info.box[axis] > 256) wrong(fmt::format("a box of {} elements on an axis, and 1 to 256 are possible", info.box[axis]));
+      if (axis > 0 && stride % 16 != 0) wrong(fmt::format("a stride of {} bytes, which is no multiple of 16", stride));
+      stride *= info.extent[axis];
+    }
+    if (info.xor_bytes != 0 && info.xor_bytes != 32 && info.xor_bytes != 64 && info.xor_bytes != 128) wrong(fmt::format("a swizzle of {} bytes", info.xor_bytes));
+    if (info.row_bytes() % 16 != 0) wrong(fmt::format("a box with rows of {} bytes, which is no multiple of 16", info.row_bytes()));
+    if (info.xor_bytes != 0 && info.row_bytes() > info.xor_bytes) wrong(fmt::format("a box with rows of {} bytes, more than the swizzle's {}", info.row_bytes(), info.xor_bytes));
+    program_.maps.push_back(info);
+  }
 }
 
 // Dims, and the names of the thread, each in a cell of its own.
@@ -94,7 +127,7 @@ void KernelCompiler::find_names() {
   cells.linear_thread = thread_name("thread", false);
   cells.lane = thread_name("lane", false);
   cells.warp = thread_name("warp", true);
-  declare("cluster.rank", constant(integer_scalar(0), Dtype::Index));
+  cells.cluster_rank = thread_name("cluster.rank", true);
 
   // What the block's statements may see of each other's work decides whether blocks may run in any order.
   std::set<std::string> written;
@@ -105,6 +138,11 @@ void KernelCompiler::find_names() {
     }
     if (const Instr* instr = as<Instr>(stmt); instr && instr->op.starts_with("store"))
       if (const Load* place = as<Load>(instr->operands.at(0)); place && environment_.tensors.contains(place->access.buffer)) written.insert(place->access.buffer);
+    if (const Instr* instr = as<Instr>(stmt); instr && instr->op.starts_with("tma."))
+      for (const Expr& operand : instr->operands)
+        if (const Var* name = as<Var>(operand))
+          for (const TensorMap& map : kernel_.launch.maps)
+            if (map.name == name->name && !written.insert(map.tensor).second) program_.is_independent = false;
     return true;
   });
   walk_expressions(kernel_.body, [&](const Expr& top) {
@@ -120,6 +158,12 @@ void KernelCompiler::find_names() {
     if (const Buffer* node = as<Buffer>(stmt); node && node->space == Space::Shared) {
       span_ = stmt->span;
       place_shared(*node, offset);
+      if (node->dtype == Dtype::Mbarrier) {
+        first_objects_[node] = program_.mbarriers;
+        std::int64_t objects = 1;
+        for (const BufferAxis& axis : node->axes) objects *= axis.extent;
+        program_.mbarriers += objects;
+      }
     }
     return true;
   });
@@ -282,7 +326,8 @@ void KernelCompiler::buffer(const Buffer& node) {
   }
   if (node.space == Space::Shared) {
     const auto placed = shared_offsets_.find(&node);
-    declare(node.name, SharedBuffer{node.dtype, node.offset ? *node.offset : placed->second, std::move(extents)});
+    const std::int64_t first_object = node.dtype == Dtype::Mbarrier ? first_objects_.at(&node) : 0;
+    declare(node.name, SharedBuffer{node.dtype, node.offset ? *node.offset : placed->second, first_object, std::move(extents)});
     return;
   }
   RegisterSite site;

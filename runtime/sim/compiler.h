@@ -41,12 +41,16 @@ class KernelCompiler {
   // The element that a place in memory names; fails for a register.
   MemorySite& memory_site(const Access& access, Operand& element);
   RegisterSite& register_site(const Access& access, Operand& element);
+  BarrierSite barrier_site(const Access& access);
+  const MapInfo& tensor_map(const Expr& expr) const;
   bool is_register_buffer(const std::string& name) const;
   KernelProgram& program() { return program_; }
   WarpOp& emit(WarpOp::Run run);
   Operand new_operand(Dtype dtype, bool is_uniform);
   [[noreturn]] void unsupported(const std::string& what) const;
   [[noreturn]] void unsupported(const std::string& what, Span span) const;
+  // The statement is wrong, whatever the values.
+  [[noreturn]] void refuse(const std::string& what) const;
 
  private:
   struct RegisterBuffer {
@@ -56,6 +60,7 @@ class KernelCompiler {
   struct SharedBuffer {
     Dtype dtype;
     std::int64_t offset;
+    std::int64_t first_object;  // of an mbarrier
     std::vector<std::int64_t> extents;
   };
   using Symbol = std::variant<LaneValue, RegisterBuffer, SharedBuffer>;
@@ -66,6 +71,7 @@ class KernelCompiler {
 
   void header();
   void find_names();
+  void tensor_maps();
   void place_shared(const Buffer& buffer, std::int64_t& offset);
 
   // ---- Statements (compiler.cpp)
@@ -117,6 +123,7 @@ class KernelCompiler {
   std::vector<std::pair<std::string, Symbol>> symbols_;
   std::map<std::pair<std::int64_t, int>, Cell> constants_;
   std::map<const void*, std::int64_t> shared_offsets_;  // of buffers without an offset of their own
+  std::map<const void*, std::int64_t> first_objects_;   // of buffers of mbarriers
   std::uint32_t constant_end_ = 0;  // bytes of constants so far; they have `first_cell_` bytes at most
   std::uint32_t next_cell_ = 0;
   Span span_;

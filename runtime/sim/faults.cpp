@@ -5,6 +5,9 @@
 
 #include <bit>
 
+#include "ir/diagnostic.h"
+#include "runtime/sim/mbarriers.h"
+
 namespace tilewright {
 
 void FaultLog::add(const Warp& warp, const WarpOp& op, FaultKind kind, LaneMask lanes, const std::function<std::string(int lane)>& sentence) {
@@ -136,6 +139,44 @@ void report_misaligned(Warp& warp, const WarpOp& op, const VectorSite& site, Lan
     const std::int64_t at = read_lane(warp, op.a, Dtype::Index, (op.uniform & 1) != 0, lane).i * bytes_of(site.memory.dtype) + site.memory.offset;
     return fmt::format("{} {} {} at byte {}, and one access of {} bytes needs a multiple of {}", thread_text(warp, lane), is_store ? "writes" : "reads",
                        where_text(warp, site.memory.text, site.memory.name, site.memory.index, lane), at, bytes, bytes);
+  });
+}
+
+namespace {
+
+std::string wait_text(const Warp& warp) {
+  const KernelProgram& program = *warp.block->program;
+  std::string text = fmt::format("wait at `{}`", program.statements[warp.waits_at->statement].text);
+  if (warp.waits == Waits::Mbarrier) text += " for " + missing_text(warp, *warp.waits_at);
+  if (warp.waits == Waits::Registers) text += fmt::format(" for registers, of which {} are free", warp.block->free_registers);
+  return text;
+}
+
+}  // namespace
+
+void report_deadlock(FaultLog& faults, const SimBlock& block) {
+  const KernelProgram& program = *block.program;
+  const Warp* first = nullptr;
+  int waiting = 0;
+  for (const Warp& warp : block.warps) {
+    if (warp.state == WarpState::Waiting && first == nullptr) first = &warp;
+    waiting += warp.state == WarpState::Waiting ? 1 : 0;
+  }
+  if (first == nullptr) internal_error("a block without a warp that runs or waits");
+  // One group of warps that stands elsewhere, and one that has ended.
+  const Warp* other = nullptr;
+  const Warp* ended = nullptr;
+  for (const Warp& warp : block.warps) {
+    if (warp.state == WarpState::Done && ended == nullptr) ended = &warp;
+    if (warp.state == WarpState::Waiting && warp.waits_at != first->waits_at && other == nullptr) other = &warp;
+  }
+  std::string others;
+  if (other != nullptr) others = fmt::format("; {} {} of {}", threads_text(*other, other->mask), wait_text(*other), place_text(program, other->waits_at->statement));
+  if (ended != nullptr && first->waits == Waits::Barrier) others += fmt::format("; {} ended without it", threads_text(*ended, ended->all));
+  if (others.empty()) others = "; no other thread comes by";
+  faults.add(*first, *first->waits_at, FaultKind::Deadlock, 1, [&](int) {
+    return fmt::format("deadlock: {} of {} {} for ever ({} of {} warps){}", threads_text(*first, first->mask), block_text(block), wait_text(*first), waiting,
+                       block.warps.size(), others);
   });
 }
 

@@ -10,7 +10,7 @@
 
 namespace tilewright {
 
-enum class FaultKind : std::uint8_t { OutOfRange, Unwritten, Misaligned, Divergent, Deadlock, BadStep };
+enum class FaultKind : std::uint8_t { OutOfRange, Unwritten, Misaligned, Divergent, Participation, Ended, Registers, Deadlock, BadStep };
 
 class FaultLog {
  public:
@@ -50,6 +50,8 @@ std::string indices_text(const Warp& warp, const std::vector<Operand>& index, in
 [[gnu::cold]] void report_outside(Warp& warp, const WarpOp& op, const RegisterSite& site, LaneMask lanes, bool is_store);
 [[gnu::cold]] void report_unwritten(Warp& warp, const WarpOp& op, const RegisterSite& site, LaneMask lanes);
 [[gnu::cold]] void report_misaligned(Warp& warp, const WarpOp& op, const VectorSite& site, LaneMask lanes, bool is_store);
+// No warp of the block can go on: who waits for what.
+void report_deadlock(FaultLog& faults, const SimBlock& block);
 // An instruction that all lanes of a warp must reach together, reached by some.
 [[gnu::cold]] void report_divergent(Warp& warp, const WarpOp& op);
 

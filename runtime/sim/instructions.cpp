@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 
@@ -11,6 +12,7 @@
 #include "ir/instructions.h"
 #include "runtime/sim/access.h"
 #include "runtime/sim/faults.h"
+#include "runtime/sim/rows.h"
 
 namespace tilewright {
 
@@ -28,6 +30,8 @@ const WarpOp* run_barrier(const WarpOp& op, Warp& warp) {
     warp.barrier_threads = static_cast<int>(read_lane(warp, op.b, Dtype::Index, true, 0).i);
   }
   warp.state = WarpState::Waiting;
+  warp.waits = Waits::Barrier;
+  warp.waits_at = &op;
   return following(op);
 }
 
@@ -36,6 +40,9 @@ const WarpOp* run_converge(const WarpOp& op, Warp& warp) {
   if (warp.mask != warp.all) report_divergent(warp, op);
   return following(op);
 }
+
+// A warp's accesses take effect in its order.
+const WarpOp* run_fence(const WarpOp& op, Warp&) { return following(op); }
 
 const WarpOp* run_report(const WarpOp& op, Warp& warp) {
   const LaneMask offenders = warp.mask & mask_at(warp, op.c);
@@ -115,6 +122,22 @@ std::vector<LaneValue> values_of(KernelCompiler& compiler, const std::vector<Exp
   return values;
 }
 
+}  // namespace
+
+std::vector<Operand> operands_of(KernelCompiler& compiler, const std::vector<Expr>& operands) {
+  std::vector<Operand> result;
+  for (const Expr& operand : operands) result.push_back(compiler.value(operand).at);
+  return result;
+}
+
+const Access& place_of(const Instr& instr, std::size_t operand) {
+  const Load* place = as<Load>(instr.operands.at(operand));
+  if (place == nullptr) throw UserError(instr.operands[operand]->span, fmt::format("operand {} of `{}` is a place", operand + 1, instr.op));
+  return place->access;
+}
+
+namespace {
+
 void compile_barrier(KernelCompiler& compiler, const Instr&) { compiler.emit(run_barrier); }
 
 void compile_named_barrier(KernelCompiler& compiler, const Instr& instr) {
@@ -127,6 +150,8 @@ void compile_named_barrier(KernelCompiler& compiler, const Instr& instr) {
 }
 
 void compile_converge(KernelCompiler& compiler, const Instr&) { compiler.emit(run_converge); }
+
+void compile_fence(KernelCompiler& compiler, const Instr&) { compiler.emit(run_fence); }
 
 void compile_report(KernelCompiler& compiler, const Instr& instr) {
   const std::vector<LaneValue> operands = values_of(compiler, instr.operands);
@@ -172,6 +197,16 @@ constexpr auto statement_rows = std::to_array<StatementRow>({
     {"load.v2", compile_vector}, {"load.v4", compile_vector}, {"load.v8", compile_vector}, {"load.v16", compile_vector},
     {"store.v2", compile_vector}, {"store.v4", compile_vector}, {"store.v8", compile_vector}, {"store.v16", compile_vector},
     {"error.report", compile_report},
+    {"cp.async", compile_element_copy}, {"cp.async.commit", compile_element_commit}, {"cp.async.wait", compile_element_wait},
+    {"mbarrier.init", compile_mbarrier_init}, {"mbarrier.arrive", compile_mbarrier_arrive}, {"mbarrier.arrive.expect_tx", compile_mbarrier_arrive},
+    {"mbarrier.arrive.cluster", compile_mbarrier_arrive}, {"mbarrier.wait", compile_mbarrier_wait},
+    {"fence.mbarrier_init", compile_fence}, {"fence.proxy.async.shared", compile_fence},
+    {"cluster.arrive", compile_cluster_arrive}, {"cluster.arrive.relaxed", compile_cluster_arrive}, {"cluster.wait", compile_cluster_wait},
+    {"tma.load.2d", compile_box_load}, {"tma.load.2d.multicast", compile_box_load}, {"tma.store.2d", compile_box_store},
+    {"bulk.commit", compile_bulk_commit}, {"bulk.wait_group", compile_bulk_wait}, {"bulk.wait_group.read", compile_bulk_wait},
+    {"wgmma.fence", compile_wgmma_fence}, {"wgmma.commit", compile_wgmma_commit}, {"wgmma.wait", compile_wgmma_wait},
+    {"setmaxnreg.inc", compile_registers}, {"setmaxnreg.dec", compile_registers},
+    {"ldmatrix.x4", compile_load_matrix}, {"stmatrix.x4", compile_store_matrix},
 });
 
 struct ValueRow {
@@ -189,15 +224,22 @@ constexpr auto value_rows = std::to_array<ValueRow>({
 
 }  // namespace
 
+bool executes_instruction(std::string_view name) {
+  const auto has_name = [&](const auto& row) { return row.name == name; };
+  return std::any_of(statement_rows.begin(), statement_rows.end(), has_name) || std::any_of(value_rows.begin(), value_rows.end(), has_name) || wgmma_shape(name) || name == "desc";
+}
+
 void compile_instruction(KernelCompiler& compiler, const Instr& instr) {
   for (const StatementRow& row : statement_rows)
     if (row.name == instr.op) return row.compile(compiler, instr);
+  if (wgmma_shape(instr.op)) return compile_wgmma(compiler, instr);
   compiler.unsupported(fmt::format("the instruction `{}`", instr.op));
 }
 
 LaneValue compile_instruction(KernelCompiler& compiler, const Call& call, Dtype dtype) {
   for (const ValueRow& row : value_rows)
     if (row.name == call.function) return compile_simple(compiler, call, dtype, row.run, row.is_uniform);
+  if (call.function == "desc") return compile_descriptor(compiler, call);
   compiler.unsupported(fmt::format("the instruction `{}`", call.function));
 }
 

@@ -11,6 +11,9 @@ void compile_instruction(KernelCompiler& compiler, const Instr& instr);
 // One with a result, of `dtype`.
 LaneValue compile_instruction(KernelCompiler& compiler, const Call& call, Dtype dtype);
 
+// Whether there is a step for this row of the table.
+bool executes_instruction(std::string_view name);
+
 // `error.report(site, value)` in the active lanes where `condition` holds.
 void emit_report(KernelCompiler& compiler, const LaneValue& condition, const LaneValue& site, const LaneValue& value);
 

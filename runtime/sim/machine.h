@@ -51,29 +51,47 @@ struct WarpOp {
 };
 
 enum class WarpState : std::uint8_t { Ready, Waiting, Done };
+// What a waiting warp waits for. All but Barrier repeat their step when woken.
+enum class Waits : std::uint8_t { Barrier, Mbarrier, Warpgroup, Cluster, Registers };
 
 struct SimBlock;
+struct SimCluster;
 
 struct Warp {
   std::byte* cells = nullptr;
   LaneMask mask = 0;  // lanes that execute; never empty but inside a step
   LaneMask all = 0;   // lanes that exist
   WarpState state = WarpState::Ready;
+  Waits waits = Waits::Barrier;
   const WarpOp* next = nullptr;
+  const WarpOp* waits_at = nullptr;  // Waiting: the step
   SimBlock* block = nullptr;
   int index = 0;           // in the block
-  int barrier = 0;         // Waiting: which
-  int barrier_threads = 0; // Waiting: how many it is for
+  int barrier = 0;         // Barrier: which
+  int barrier_threads = 0; // Barrier: how many it is for
+  int registers = 0;       // a thread has
+  bool has_arrived = false;  // at the cluster's barrier, and has not waited for it
+  std::uint32_t cluster_phase = 0;      // of the cluster's barrier that it arrived at
+  std::uint32_t wgmma_issued = 0;       // since the launch, as the next two
+  std::uint32_t wgmma_committed = 0;    // groups
+  std::uint32_t wgmma_known = 0;        // groups whose end it has waited for
 };
 
 class FaultLog;
 struct KernelProgram;
+struct InstrSite;
 
 constexpr int barrier_count = 16;
+constexpr int warps_of_warpgroup = 4;
+
+// When copies of the copy engine and cp.async land: at any time up to where someone waits for them.
+enum class Landing : std::uint8_t { Random, Early, Late };
 
 // What the steps of one SM share.
 struct SimCore {
   FaultLog* faults = nullptr;
+  std::vector<Warp*> ready;
+  Landing landing = Landing::Random;
   bool has_error = false;
   std::int64_t error_site = 0;
   std::int64_t error_value = 0;
@@ -87,17 +105,75 @@ struct SimCore {
   }
 };
 
+// A barrier object in shared memory.
+struct Mbarrier {
+  bool is_initialised = false;
+  std::int64_t expected = 0;  // arrivals a phase
+  std::int64_t pending = 0;   // arrivals that this phase still lacks
+  std::int64_t bytes = 0;     // that this phase still lacks; below 0 where they came before they were announced
+  std::uint32_t phase = 0;    // phases completed
+};
+
+// A copy that was started and has not landed: a box by the copy engine.
+struct PendingCopy {
+  const InstrSite* site = nullptr;
+  const WarpOp* op = nullptr;
+  Warp* warp = nullptr;
+  int lane = 0;
+  bool is_store = false;
+  std::array<std::int64_t, 5> coordinates{};
+  std::int64_t shared_byte = 0;
+  std::int64_t barrier = 0;   // load: the object, in each block that takes part
+  std::uint32_t blocks = 1;   // load: bit r for the block of rank r
+  std::uint32_t group = 0;    // store: the group of its thread
+};
+
+// One warp's cp.async.
+struct PendingElements {
+  const WarpOp* op = nullptr;
+  LaneMask mask = 0;
+  int bytes = 0;
+  std::array<std::int64_t, lane_count> shared_byte{};
+  std::array<const std::byte*, lane_count> source{};
+  std::array<std::uint32_t, lane_count> group{};
+};
+
+// Groups of asynchronous copies of the lanes of one warp.
+struct LaneGroups {
+  std::array<std::uint32_t, lane_count> bulk{};  // closed groups of stores by the copy engine
+  std::array<std::uint32_t, lane_count> elements{};  // closed groups of cp.async
+  std::vector<PendingElements> pending;  // cp.async
+};
+
 // A resident block.
 struct SimBlock {
   const KernelProgram* program = nullptr;
   SimCore* core = nullptr;
+  SimCluster* cluster = nullptr;
+  int rank = 0;  // in the cluster
   std::array<std::int64_t, 3> position{};  // x, y, z
+  std::vector<Mbarrier> mbarriers;
+  std::vector<LaneGroups> groups;  // one a warp, where the program has asynchronous copies
+  std::int64_t free_registers = 0;  // for setmaxnreg.inc
   std::vector<std::byte> shared;
   std::vector<std::uint8_t> written;  // one a byte of `shared`; empty where it is not checked
   std::vector<Warp> warps;
   std::vector<std::byte> cells;
   std::array<int, barrier_count> arrived_threads{};
   int done_warps = 0;
+
+  bool is_done() const { return done_warps == static_cast<int>(warps.size()); }
+};
+
+// Blocks that are resident together; a kernel without clusters has one block in each.
+struct SimCluster {
+  std::vector<SimBlock> blocks;
+  std::vector<PendingCopy> pending;
+  std::uint32_t barrier_phase = 0;  // of the cluster's barrier: times completed
+  int barrier_arrived = 0;          // warps
+  int live_warps = 0;
+  int done_blocks = 0;
+  bool is_empty = true;
 };
 
 // A tensor in global memory.
@@ -143,6 +219,43 @@ struct VectorSite {
   int width = 1;
 };
 
+// A barrier object that a statement names.
+struct BarrierSite {
+  std::string name;
+  std::string text;
+  std::int64_t first = 0;  // number of the buffer's first object in the block
+  std::int64_t elements = 0;
+  Operand element;
+  std::vector<Operand> index;
+};
+
+// A tensor map of the copy engine; axis 0 is the contiguous one.
+struct MapInfo {
+  std::string name;
+  GlobalTensor* tensor = nullptr;
+  int rank = 0;
+  std::array<std::int64_t, 5> extent{1, 1, 1, 1, 1};
+  std::array<std::int64_t, 5> box{1, 1, 1, 1, 1};
+  int xor_bytes = 0;
+
+  std::int64_t row_bytes() const { return box[0] * bytes_of(tensor->dtype); }
+  std::int64_t bytes() const { return row_bytes() * box[1] * box[2] * box[3] * box[4]; }
+};
+
+// What an instruction with many operands works on; each row uses its part.
+struct InstrSite {
+  std::vector<Operand> operands;
+  MemorySite memory;
+  MemorySite source;  // cp.async
+  BarrierSite barrier;
+  std::vector<RegisterSite> registers;
+  const MapInfo* map = nullptr;
+  int n = 0;          // of wgmma
+  Dtype dtype = Dtype::BF16;
+  bool transposes_a = false;
+  bool transposes_b = false;
+};
+
 struct StatementInfo {
   Span span;
   std::string text;  // of an instruction: its name
@@ -155,7 +268,7 @@ struct ThreadCells {
   Cell lane = 0;
   Cell warp = 0;
   std::array<Cell, 3> block{};
-  Cell cluster_rank = 0;
+  Cell cluster_rank = 0;  // uniform, as `warp`
 };
 
 // A kernel compiled for one call: dims and addresses are constants in it.
@@ -167,18 +280,25 @@ struct KernelProgram {
   ThreadCells cells;
   std::array<std::int64_t, 3> block{1, 1, 1};
   std::array<std::int64_t, 3> grid{1, 1, 1};
+  std::array<std::int64_t, 3> cluster{1, 1, 1};
   int block_rank = 1;
   int grid_rank = 1;
   std::int64_t shared_bytes = 0;
+  std::int64_t mbarriers = 0;
+  bool has_async_copies = false;
   bool checks = true;
   bool is_independent = true;  // no block sees what another wrote
   std::vector<StatementInfo> statements;
   std::deque<MemorySite> memory_sites;
   std::deque<RegisterSite> register_sites;
   std::deque<VectorSite> vector_sites;
+  std::deque<InstrSite> instr_sites;
+  std::deque<MapInfo> maps;
 
   std::int64_t threads() const { return block[0] * block[1] * block[2]; }
   std::int64_t blocks() const { return grid[0] * grid[1] * grid[2]; }
+  std::int64_t cluster_size() const { return cluster[0] * cluster[1] * cluster[2]; }
+  std::int64_t clusters() const { return blocks() / cluster_size(); }
 };
 
 // ---- Lanes of cells.
@@ -234,5 +354,20 @@ inline void write_uniform(const Warp& warp, Cell cell, Dtype dtype, Scalar value
 }
 
 inline const WarpOp* following(const WarpOp& op) { return &op + 1; }
+
+// The warp does not run until it is woken, and then repeats the step.
+inline const WarpOp* wait_at(const WarpOp& op, Warp& warp, Waits waits) {
+  warp.state = WarpState::Waiting;
+  warp.waits = waits;
+  warp.waits_at = &op;
+  return &op;
+}
+inline void wake(SimBlock& block, Waits waits) {
+  for (Warp& warp : block.warps) {
+    if (warp.state != WarpState::Waiting || warp.waits != waits) continue;
+    warp.state = WarpState::Ready;
+    block.core->ready.push_back(&warp);
+  }
+}
 
 }  // namespace tilewright

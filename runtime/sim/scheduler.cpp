@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "ir/diagnostic.h"
+#include "runtime/sim/clusters.h"
+#include "runtime/sim/copies.h"
 
 namespace tilewright {
 
@@ -25,27 +27,32 @@ struct StepLimit {
   }
 };
 
+// Blocks are resident in clusters; a kernel without clusters has one block in each.
 class Sm {
  public:
   Sm(const KernelProgram& program, std::int64_t number, std::int64_t sms, std::int64_t room, std::uint64_t seed, StepLimit& limit)
-      : program_(program), next_block_(number), stride_(sms), limit_(limit) {
+      : program_(program), next_cluster_(number), stride_(sms), limit_(limit) {
     core_.faults = &faults_;
     core_.random = (seed * 0x9e3779b97f4a7c15ull) ^ (static_cast<std::uint64_t>(number + 1) * 0xbf58476d1ce4e5b9ull);
     if (core_.random == 0) core_.random = 1;
-    blocks_.resize(static_cast<std::size_t>(std::min(room, (program.blocks() - number + sms - 1) / sms)));
-    for (auto& block : blocks_) {
-      block = std::make_unique<SimBlock>();
-      prepare(*block);
+    order_ = order_of(seed);
+    core_.landing = landing_of(seed);
+    clusters_.resize(static_cast<std::size_t>(std::min(room, (program.clusters() - number + sms - 1) / sms)));
+    for (auto& cluster : clusters_) {
+      cluster = std::make_unique<SimCluster>();
+      prepare(*cluster);
     }
-    for (auto& block : blocks_) start(*block);
+    for (auto& cluster : clusters_) start(*cluster);
   }
 
   // Runs one warp for a while; false where all blocks are through.
   bool slice() {
-    if (ready_.empty() && !resolve_deadlock()) return false;
+    if (core_.ready.empty() && !land_one() && !resolve_deadlock()) return false;
+    if (core_.ready.empty()) return true;
     const std::uint64_t random = core_.next_random();
-    const auto pick = static_cast<std::size_t>((random >> 32) % ready_.size());
-    Warp& warp = *ready_[pick];
+    if (core_.landing == Landing::Random && (random >> 20 & 3) == 0) land_one();
+    const std::size_t pick = choose(random >> 32);
+    Warp& warp = *core_.ready[pick];
     const std::int64_t most = std::int64_t{8} << (random % 11);
     std::int64_t left = most;
     const WarpOp* next = warp.next;
@@ -56,18 +63,29 @@ class Sm {
     warp.next = next;
     limit_.take(most - left);
     if (warp.state == WarpState::Ready) return true;
-    ready_[pick] = ready_.back();
-    ready_.pop_back();
+    // A step may have woken others, who stand behind.
+    core_.ready[pick] = core_.ready.back();
+    core_.ready.pop_back();
     if (warp.state == WarpState::Done) finish(warp);
-    else arrive(warp);
-    return !ready_.empty() || has_waiting();
+    else if (warp.waits == Waits::Barrier) arrive(warp);
+    return !core_.ready.empty() || has_waiting();
   }
 
   const SimCore& core() const { return core_; }
   const FaultLog& faults() const { return faults_; }
 
  private:
-  // What stays the same for every block that runs in this place.
+  // What stays the same for every cluster that runs in this place.
+  void prepare(SimCluster& cluster) {
+    cluster.blocks.resize(static_cast<std::size_t>(program_.cluster_size()));
+    for (std::size_t rank = 0; rank < cluster.blocks.size(); ++rank) {
+      SimBlock& block = cluster.blocks[rank];
+      block.cluster = &cluster;
+      block.rank = static_cast<int>(rank);
+      prepare(block);
+    }
+  }
+
   void prepare(SimBlock& block) {
     const std::int64_t threads = program_.threads();
     const auto warps = static_cast<std::size_t>((threads + lane_count - 1) / lane_count);
@@ -75,6 +93,8 @@ class Sm {
     block.core = &core_;
     block.shared.resize(static_cast<std::size_t>(program_.shared_bytes));
     if (program_.checks) block.written.resize(block.shared.size());
+    block.mbarriers.resize(static_cast<std::size_t>(program_.mbarriers));
+    if (program_.has_async_copies) block.groups.resize(warps);
     block.warps.resize(warps);
     // Aligned for vector instructions.
     block.cells.resize(program_.cell_bytes * warps + 64);
@@ -97,33 +117,64 @@ class Sm {
         lanes<std::int64_t>(warp, program_.cells.lane)[lane] = lane;
       }
       *lanes<std::int64_t>(warp, program_.cells.warp) = static_cast<std::int64_t>(n);
+      *lanes<std::int64_t>(warp, program_.cells.cluster_rank) = block.rank;
+    }
+  }
+
+  void start(SimCluster& cluster) {
+    cluster.is_empty = next_cluster_ >= program_.clusters();
+    if (cluster.is_empty) return;
+    const std::int64_t number = next_cluster_;
+    next_cluster_ += stride_;
+    cluster.pending.clear();
+    cluster.barrier_phase = 0;
+    cluster.barrier_arrived = 0;
+    cluster.live_warps = 0;
+    cluster.done_blocks = 0;
+    std::array<std::int64_t, 3> across{};
+    for (std::size_t axis = 0; axis < 3; ++axis) across[axis] = program_.grid[axis] / program_.cluster[axis];
+    const std::array<std::int64_t, 3> first = {number % across[0], number / across[0] % across[1], number / (across[0] * across[1])};
+    for (SimBlock& block : cluster.blocks) {
+      const std::int64_t rank = block.rank;
+      const std::array<std::int64_t, 3> inside = {rank % program_.cluster[0], rank / program_.cluster[0] % program_.cluster[1],
+                                                  rank / (program_.cluster[0] * program_.cluster[1])};
+      for (std::size_t axis = 0; axis < 3; ++axis) block.position[axis] = first[axis] * program_.cluster[axis] + inside[axis];
+      start(block);
     }
   }
 
   void start(SimBlock& block) {
-    if (next_block_ >= program_.blocks()) {
-      block.done_warps = -1;  // empty
-      return;
-    }
-    const std::int64_t number = next_block_;
-    next_block_ += stride_;
-    block.position = {number % program_.grid[0], number / program_.grid[0] % program_.grid[1], number / (program_.grid[0] * program_.grid[1])};
     std::fill(block.shared.begin(), block.shared.end(), std::byte{0xa5});
     std::fill(block.written.begin(), block.written.end(), std::uint8_t{0});
+    std::fill(block.mbarriers.begin(), block.mbarriers.end(), Mbarrier{});
+    for (LaneGroups& groups : block.groups) {
+      groups.bulk.fill(0);
+      groups.elements.fill(0);
+      groups.pending.clear();
+    }
     block.arrived_threads.fill(0);
     block.done_warps = 0;
+    block.free_registers = 0;
+    block.cluster->live_warps += static_cast<int>(block.warps.size());
     for (Warp& warp : block.warps) {
       for (std::size_t axis = 0; axis < 3; ++axis) *lanes<std::int64_t>(warp, program_.cells.block[axis]) = block.position[axis];
       warp.mask = warp.all;
       warp.state = WarpState::Ready;
+      warp.registers = static_cast<int>(registers_of_block / program_.threads() / 8 * 8);
+      warp.has_arrived = false;
+      warp.wgmma_committed = 0;
       warp.next = program_.code.data();
-      ready_.push_back(&warp);
+      core_.ready.push_back(&warp);
     }
   }
 
   void finish(Warp& warp) {
     SimBlock& block = *warp.block;
-    if (++block.done_warps == static_cast<int>(block.warps.size())) start(block);
+    SimCluster& cluster = *block.cluster;
+    check_copies_at_end(warp);
+    ++block.done_warps;
+    leave_cluster(warp);
+    if (block.is_done() && ++cluster.done_blocks == static_cast<int>(cluster.blocks.size())) start(cluster);
   }
 
   void arrive(Warp& warp) {
@@ -135,57 +186,66 @@ class Sm {
     if (arrived < wanted) return;
     arrived = 0;
     for (Warp& other : block.warps) {
-      if (other.state != WarpState::Waiting || other.barrier != warp.barrier) continue;
+      if (other.state != WarpState::Waiting || other.waits != Waits::Barrier || other.barrier != warp.barrier) continue;
       other.state = WarpState::Ready;
-      ready_.push_back(&other);
+      core_.ready.push_back(&other);
     }
   }
 
   bool has_waiting() const {
-    return std::any_of(blocks_.begin(), blocks_.end(), [](const auto& block) { return block->done_warps >= 0; });
+    return std::any_of(clusters_.begin(), clusters_.end(), [](const auto& cluster) { return !cluster->is_empty; });
+  }
+
+  // Which warp runs next: any, or mostly the first or the last of the list, so that one is far ahead or far behind.
+  std::size_t choose(std::uint64_t random) const {
+    const std::size_t count = core_.ready.size();
+    const std::size_t any = random % count;
+    if (order_ == Order::Any || (random >> 20 & 15) == 0) return any;
+    const auto is_before = [](const Warp* a, const Warp* b) { return std::pair(a->block->rank, a->index) < std::pair(b->block->rank, b->index); };
+    const auto found = order_ == Order::FirstAhead ? std::min_element(core_.ready.begin(), core_.ready.end(), is_before)
+                                                   : std::max_element(core_.ready.begin(), core_.ready.end(), is_before);
+    return static_cast<std::size_t>(found - core_.ready.begin());
+  }
+
+  bool land_one() {
+    std::size_t copies = 0;
+    for (const auto& cluster : clusters_) copies += cluster->is_empty ? 0 : cluster->pending.size();
+    if (copies == 0) return false;
+    std::size_t pick = static_cast<std::size_t>(core_.next_random() >> 32) % copies;
+    for (const auto& cluster : clusters_) {
+      if (cluster->is_empty) continue;
+      if (pick < cluster->pending.size()) {
+        land_copy(*cluster, pick);
+        return true;
+      }
+      pick -= cluster->pending.size();
+    }
+    return false;
   }
 
   // Every warp waits for another: reported, and the blocks are given up. False where nothing is left to run.
   bool resolve_deadlock() {
-    for (auto& block : blocks_) {
-      if (block->done_warps < 0) continue;
-      report_deadlock(*block);
-      start(*block);
+    for (auto& cluster : clusters_) {
+      if (cluster->is_empty) continue;
+      for (const SimBlock& block : cluster->blocks)
+        if (!block.is_done()) report_deadlock(faults_, block);
+      start(*cluster);
     }
-    return !ready_.empty();
+    return !core_.ready.empty();
   }
 
-  void report_deadlock(SimBlock& block) {
-    const Warp* first = nullptr;
-    std::string others;
-    int waiting = 0;
-    for (const Warp& warp : block.warps) {
-      if (warp.state == WarpState::Waiting && first == nullptr) first = &warp;
-      waiting += warp.state == WarpState::Waiting ? 1 : 0;
-    }
-    if (first == nullptr) internal_error("a block without a warp that runs or waits");
-    const WarpOp& at = first->next[-1];
-    for (const Warp& warp : block.warps) {
-      const bool is_done = warp.state == WarpState::Done;
-      const WarpOp& its = warp.next[is_done ? 0 : -1];
-      if (!others.empty() || (!is_done && &its == &at)) continue;
-      others = is_done ? fmt::format("{} ended without it", threads_text(warp, warp.all))
-                       : fmt::format("{} wait at `{}` of {}", threads_text(warp, warp.all), program_.statements[its.statement].text, place_text(program_, its.statement));
-    }
-    if (others.empty()) others = "no other thread comes by";
-    faults_.add(*first, at, FaultKind::Deadlock, 1, [&](int) {
-      return fmt::format("deadlock: {} of {} wait at `{}` for ever ({} of {} warps); {}", threads_text(*first, first->all), block_text(block),
-                         program_.statements[at.statement].text, waiting, block.warps.size(), others);
-    });
-  }
+  enum class Order : std::uint8_t { Any, FirstAhead, LastAhead };
+  // Seeds 1 and 2 are plain; each nine that follow hold every pair of an order of warps and a time of landing.
+  static Order order_of(std::uint64_t seed) { return seed < 3 ? Order::Any : static_cast<Order>(seed % 3); }
+  static Landing landing_of(std::uint64_t seed) { return seed < 3 ? Landing::Random : static_cast<Landing>(seed / 3 % 3); }
 
   const KernelProgram& program_;
   SimCore core_;
   FaultLog faults_;
-  std::vector<std::unique_ptr<SimBlock>> blocks_;
-  std::vector<Warp*> ready_;
-  std::int64_t next_block_;
+  std::vector<std::unique_ptr<SimCluster>> clusters_;
+  std::int64_t next_cluster_;
   std::int64_t stride_;
+  Order order_ = Order::Any;
   StepLimit& limit_;
 };
 
@@ -236,10 +296,13 @@ LaunchResult launch(const KernelProgram& program, const SimulatorOptions& option
     throw UserError({}, fmt::format("kernel `{}` needs {} bytes of shared memory, and a block has {} at most", program.name, program.shared_bytes, shared_bytes_of_block));
   StepLimit limit;
   limit.most = steps_left;
-  const std::int64_t count = std::min<std::int64_t>(std::max(1, options.sms), program.blocks());
+  // The blocks of a cluster stand on several SMs, which run as one.
+  const std::int64_t sm_room = resident_blocks(program.threads(), program.shared_bytes);
+  const bool has_clusters = program.cluster_size() > 1;
+  const std::int64_t count = has_clusters ? 1 : std::min<std::int64_t>(std::max(1, options.sms), program.blocks());
+  const std::int64_t room = has_clusters ? std::max<std::int64_t>(1, options.sms * sm_room / program.cluster_size()) : sm_room;
   std::vector<std::unique_ptr<Sm>> sms;
-  for (std::int64_t n = 0; n < count; ++n)
-    sms.push_back(std::make_unique<Sm>(program, n, count, resident_blocks(program.threads(), program.shared_bytes), seed, limit));
+  for (std::int64_t n = 0; n < count; ++n) sms.push_back(std::make_unique<Sm>(program, n, count, room, seed, limit));
   if (program.is_independent) run_side_by_side(sms);
   else run_in_turns(sms, seed);
   for (const auto& sm : sms) {

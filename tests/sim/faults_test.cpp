@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "ir/diagnostic.h"
+#include "ir/instructions.h"
+#include "runtime/sim/instructions.h"
 #include "tests/sim/sim.h"
 
 namespace tilewright {
@@ -89,7 +91,12 @@ TEST_SUITE("sim") {
           "line 10: thread 63 of block 0 writes `Y[64]`, which is `Y[thread.x + 1]`, outside `Y` of 64 elements\n");
   }
 
-  TEST_CASE("what the simulator does not execute is named, with its line") {
+  TEST_CASE("the simulator executes every instruction of the table") {
+    for (const InstrInfo& row : all_instructions()) CHECK_MESSAGE(executes_instruction(row.name), row.name);
+    CHECK(!executes_instruction("barrier"));
+  }
+
+  TEST_CASE("operands that no value makes right are refused, with their line") {
     const auto message = [](const std::string& body) {
       try {
         faults_of_body(body);
@@ -98,8 +105,10 @@ TEST_SUITE("sim") {
       }
       return std::string("nothing");
     };
-    CHECK(message("    cp.async.commit()\n") == "unsupported: the simulator does not execute the instruction `cp.async.commit` yet @6");
-    CHECK(message("    shared b: mbarrier[1] at 0\n    mbarrier.init(b[0], 1)\n") == "unsupported: the simulator does not execute the instruction `mbarrier.init` yet @7");
+    CHECK(message("    shared b: mbarrier[1] at 0\n    shared S: f32[4] at 8\n    mbarrier.init(S[0], 1)\n") == "`S` is no barrier object @8");
+    CHECK(message("    reg acc: f32[4]\n    wgmma.fence(acc)\n") == "`wgmma.fence` in a block of 64 threads, which are no whole warpgroups @7");
+    CHECK(message("    setmaxnreg.dec(42)\n") == "`setmaxnreg.dec` takes a constant multiple of 8 in 24 to 256 @6");
+    CHECK(message("    shared S: f32[4] at 0\n    cp.async(S[0], X[0], 6)\n") == "`cp.async` of 6 bytes; 4, 8 and 16 are possible @7");
   }
 
   TEST_CASE("a loop without end stops at the limit of steps") {

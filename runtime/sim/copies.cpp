@@ -1,0 +1,376 @@
+// A box travels row by row in chunks of 16 bytes, which the map's swizzle permutes by their address. What lies outside the
+// tensor is filled with 0 on the way in and left out on the way out; the bytes that a barrier object is told are always those of
+// the whole box.
+#include "runtime/sim/copies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "ir/diagnostic.h"
+#include "runtime/sim/faults.h"
+#include "runtime/sim/mbarriers.h"
+#include "runtime/sim/rows.h"
+
+namespace tilewright {
+
+namespace {
+
+constexpr std::int64_t chunk_bytes = 16;
+
+const InstrSite& site_of(const WarpOp& op) { return *static_cast<const InstrSite*>(op.object); }
+
+void report(Warp& warp, const WarpOp& op, FaultKind kind, int lane, const std::string& what) {
+  warp.block->core->faults->add(warp, op, kind, 1u << lane, [&](int) { return thread_text(warp, lane) + " " + what; });
+}
+
+// Calls f(byte in the tensor of the row's first element, first and end of the elements inside, byte in shared memory) for each row of the box.
+template <class F>
+void each_row(const MapInfo& map, const PendingCopy& copy, F&& f) {
+  const std::int64_t bytes = bytes_of(map.tensor->dtype);
+  const auto& at = copy.coordinates;
+  const std::int64_t first = std::clamp<std::int64_t>(-at[0], 0, map.box[0]);
+  const std::int64_t end = std::clamp<std::int64_t>(map.extent[0] - at[0], first, map.box[0]);
+  std::int64_t shared = copy.shared_byte;
+  std::array<std::int64_t, 5> n{};
+  for (n[4] = 0; n[4] < map.box[4]; ++n[4])
+    for (n[3] = 0; n[3] < map.box[3]; ++n[3])
+      for (n[2] = 0; n[2] < map.box[2]; ++n[2])
+        for (n[1] = 0; n[1] < map.box[1]; ++n[1]) {
+          std::int64_t element = 0;
+          bool is_inside = true;
+          for (std::size_t axis = 4; axis >= 1; --axis) {
+            const std::int64_t position = at[axis] + n[axis];
+            is_inside &= position >= 0 && position < map.extent[axis];
+            element = (element + position) * map.extent[axis - 1];
+          }
+          element += at[0];
+          f(element * bytes, is_inside ? first : 0, is_inside ? end : 0, shared);
+          shared += map.row_bytes();
+        }
+}
+
+void land_load(const PendingCopy& copy, SimBlock& block) {
+  const MapInfo& map = *copy.site->map;
+  const std::int64_t bytes = bytes_of(map.tensor->dtype);
+  std::array<std::byte, 256 * 8> row;
+  each_row(map, copy, [&](std::int64_t source, std::int64_t first, std::int64_t end, std::int64_t shared) {
+    std::memset(row.data(), 0, static_cast<std::size_t>(map.row_bytes()));
+    if (end > first) std::memcpy(row.data() + first * bytes, map.tensor->base + source + first * bytes, static_cast<std::size_t>((end - first) * bytes));
+    for (std::int64_t at = 0; at < map.row_bytes(); at += chunk_bytes) {
+      const std::int64_t target = swizzled_byte(shared + at, map.xor_bytes);
+      std::memcpy(block.shared.data() + target, row.data() + at, chunk_bytes);
+      if (!block.written.empty()) std::memset(block.written.data() + target, 1, chunk_bytes);
+    }
+  });
+}
+
+void land_store(const PendingCopy& copy) {
+  const MapInfo& map = *copy.site->map;
+  SimBlock& block = *copy.warp->block;
+  const std::int64_t bytes = bytes_of(map.tensor->dtype);
+  std::array<std::byte, 256 * 8> row;
+  std::int64_t unwritten = 0;
+  each_row(map, copy, [&](std::int64_t target, std::int64_t first, std::int64_t end, std::int64_t shared) {
+    for (std::int64_t at = 0; at < map.row_bytes(); at += chunk_bytes)
+      std::memcpy(row.data() + at, block.shared.data() + swizzled_byte(shared + at, map.xor_bytes), chunk_bytes);
+    if (end <= first) return;
+    std::memcpy(map.tensor->base + target + first * bytes, row.data() + first * bytes, static_cast<std::size_t>((end - first) * bytes));
+    for (std::int64_t element = first; element < end; ++element) {
+      if (!block.written.empty() && block.written[static_cast<std::size_t>(swizzled_byte(shared + element * bytes, map.xor_bytes))] == 0) ++unwritten;
+      if (!map.tensor->written.empty()) map.tensor->written[static_cast<std::size_t>(target / bytes + element)] = 1;
+    }
+  });
+  if (unwritten > 0)
+    report(*copy.warp, *copy.op, FaultKind::Unwritten, copy.lane, fmt::format("copies {} elements of `{}` that nothing has written", unwritten, copy.site->memory.name));
+}
+
+// Whether the place lies in its buffer and is aligned for the engine.
+bool is_good_place(Warp& warp, const WarpOp& op, const InstrSite& site, int lane, std::int64_t element) {
+  const std::int64_t bytes = bytes_of(site.memory.dtype);
+  const std::int64_t first = site.memory.offset + element * bytes;
+  if (element < 0 || element * bytes + site.map->bytes() > site.memory.elements * bytes) {
+    report(warp, op, FaultKind::OutOfRange, lane,
+           fmt::format("copies a box of {} bytes at `{}{}`, which leaves `{}` of {} bytes", site.map->bytes(), site.memory.name, indices_text(warp, site.memory.index, lane), site.memory.name,
+                       site.memory.elements * bytes));
+    return false;
+  }
+  if (first % 128 != 0) {
+    report(warp, op, FaultKind::Misaligned, lane,
+           fmt::format("copies a box at `{}{}`, byte {} of shared memory, and the copy engine needs a multiple of 128", site.memory.name, indices_text(warp, site.memory.index, lane), first));
+    return false;
+  }
+  return true;
+}
+
+void start_copy(Warp& warp, PendingCopy copy) {
+  SimCluster& cluster = *warp.block->cluster;
+  cluster.pending.push_back(copy);
+  if (warp.block->core->landing == Landing::Early) land_copy(cluster, cluster.pending.size() - 1);
+}
+
+PendingCopy new_copy(Warp& warp, const WarpOp& op, int lane, std::int64_t element, std::size_t first_coordinate) {
+  const InstrSite& site = site_of(op);
+  PendingCopy copy;
+  copy.site = &site;
+  copy.op = &op;
+  copy.warp = &warp;
+  copy.lane = lane;
+  copy.shared_byte = site.memory.offset + element * bytes_of(site.memory.dtype);
+  for (int axis = 0; axis < site.map->rank; ++axis)
+    copy.coordinates[static_cast<std::size_t>(axis)] = read_lane(warp, site.operands[first_coordinate + static_cast<std::size_t>(axis)], lane).i;
+  return copy;
+}
+
+bool has_map(Warp& warp, const WarpOp& op, int lane) {
+  const MapInfo& map = *site_of(op).map;
+  if (map.tensor->elements > 0) return true;
+  report(warp, op, FaultKind::OutOfRange, lane, fmt::format("uses the map `{}` of the empty tensor `{}`", map.name, map.tensor->name));
+  return false;
+}
+
+// Operands: coordinates, and the blocks of a multicast.
+const WarpOp* run_box_load(const WarpOp& op, Warp& warp) {
+  const InstrSite& site = site_of(op);
+  each_lane(warp.mask, [&](int lane) {
+    const std::int64_t element = read_lane(warp, op.a, Dtype::Index, (op.uniform & 1) != 0, lane).i;
+    if (!has_map(warp, op, lane) || !is_good_place(warp, op, site, lane, element)) return;
+    PendingCopy copy = new_copy(warp, op, lane, element, 0);
+    SimCluster& cluster = *warp.block->cluster;
+    copy.blocks = 1u << warp.block->rank;
+    if (op.code == 1) {
+      copy.blocks = static_cast<std::uint32_t>(read_lane(warp, site.operands.back(), lane).i);
+      if (copy.blocks == 0 || (copy.blocks >> cluster.blocks.size()) != 0)
+        return report(warp, op, FaultKind::OutOfRange, lane, fmt::format("names blocks {:#x} of a cluster of {}", copy.blocks, cluster.blocks.size()));
+    }
+    for (SimBlock& block : cluster.blocks) {
+      if ((copy.blocks >> block.rank & 1) == 0) continue;
+      if (block.is_done()) return report(warp, op, FaultKind::Ended, lane, fmt::format("copies into {}, which has ended", block_text(block)));
+      if (find_mbarrier(warp, op, site.barrier, lane, block) == nullptr) return;
+    }
+    copy.barrier = site.barrier.first + read_lane(warp, site.barrier.element, lane).i;
+    start_copy(warp, copy);
+  });
+  return following(op);
+}
+
+const WarpOp* run_box_store(const WarpOp& op, Warp& warp) {
+  const InstrSite& site = site_of(op);
+  LaneGroups& groups = warp.block->groups[static_cast<std::size_t>(warp.index)];
+  each_lane(warp.mask, [&](int lane) {
+    const std::int64_t element = read_lane(warp, op.a, Dtype::Index, (op.uniform & 1) != 0, lane).i;
+    if (!has_map(warp, op, lane) || !is_good_place(warp, op, site, lane, element)) return;
+    PendingCopy copy = new_copy(warp, op, lane, element, 0);
+    copy.is_store = true;
+    copy.group = groups.bulk[static_cast<std::size_t>(lane)] + 1;
+    start_copy(warp, copy);
+  });
+  return following(op);
+}
+
+const WarpOp* run_bulk_commit(const WarpOp& op, Warp& warp) {
+  LaneGroups& groups = warp.block->groups[static_cast<std::size_t>(warp.index)];
+  each_lane(warp.mask, [&](int lane) { ++groups.bulk[static_cast<std::size_t>(lane)]; });
+  return following(op);
+}
+
+// Groups that may stay open: op.jump. The others land at the latest now.
+const WarpOp* run_bulk_wait(const WarpOp& op, Warp& warp) {
+  SimCluster& cluster = *warp.block->cluster;
+  const LaneGroups& groups = warp.block->groups[static_cast<std::size_t>(warp.index)];
+  each_lane(warp.mask, [&](int lane) {
+    const std::int64_t last = static_cast<std::int64_t>(groups.bulk[static_cast<std::size_t>(lane)]) - op.jump;
+    for (std::size_t n = 0; n < cluster.pending.size();) {
+      const PendingCopy& copy = cluster.pending[n];
+      if (copy.is_store && copy.warp == &warp && copy.lane == lane && copy.group <= last) land_copy(cluster, n);
+      else ++n;
+    }
+  });
+  return following(op);
+}
+
+// ---- cp.async.
+void land_elements(Warp& warp, const PendingElements& copy, LaneMask which) {
+  SimBlock& block = *warp.block;
+  each_lane(which, [&](int lane) {
+    const auto n = static_cast<std::size_t>(lane);
+    std::memcpy(block.shared.data() + copy.shared_byte[n], copy.source[n], static_cast<std::size_t>(copy.bytes));
+    if (!block.written.empty()) std::memset(block.written.data() + copy.shared_byte[n], 1, static_cast<std::size_t>(copy.bytes));
+  });
+}
+
+// op.a: the element in shared memory, op.b: in global memory, op.jump: bytes.
+const WarpOp* run_element_copy(const WarpOp& op, Warp& warp) {
+  const InstrSite& site = site_of(op);
+  LaneGroups& groups = warp.block->groups[static_cast<std::size_t>(warp.index)];
+  const std::int64_t shared_bytes = bytes_of(site.memory.dtype);
+  const std::int64_t source_bytes = bytes_of(site.source.dtype);
+  const std::int64_t width = op.jump;
+  LaneMask outside[2] = {0, 0};
+  PendingElements copy;
+  copy.op = &op;
+  copy.bytes = op.jump;
+  each_lane(warp.mask, [&](int lane) {
+    const auto n = static_cast<std::size_t>(lane);
+    const std::int64_t to = read_lane(warp, op.a, Dtype::Index, (op.uniform & 1) != 0, lane).i;
+    const std::int64_t from = read_lane(warp, op.b, Dtype::Index, (op.uniform & 2) != 0, lane).i;
+    if (to < 0 || to * shared_bytes + width > site.memory.elements * shared_bytes) {
+      outside[0] |= 1u << lane;
+      return;
+    }
+    if (from < 0 || from * source_bytes + width > site.source.elements * source_bytes) {
+      outside[1] |= 1u << lane;
+      return;
+    }
+    copy.shared_byte[n] = site.memory.offset + to * shared_bytes;
+    copy.source[n] = site.source.base + from * source_bytes;
+    if (copy.shared_byte[n] % width != 0 || from * source_bytes % width != 0)
+      return report(warp, op, FaultKind::Misaligned, lane, fmt::format("copies {} bytes from byte {} of `{}` to byte {} of shared memory, which are no multiples of that", width, from * source_bytes, site.source.name, copy.shared_byte[n]));
+    copy.group[n] = groups.elements[n] + 1;
+    copy.mask |= 1u << lane;
+  });
+  if (outside[0] != 0) report_outside(warp, op, site.memory, outside[0], true);
+  if (outside[1] != 0) report_outside(warp, op, site.source, outside[1], false);
+  const Landing landing = warp.block->core->landing;
+  const bool is_early = landing == Landing::Early || (landing == Landing::Random && (warp.block->core->next_random() & 1) != 0);
+  if (is_early) land_elements(warp, copy, copy.mask);
+  else groups.pending.push_back(copy);
+  return following(op);
+}
+
+const WarpOp* run_element_commit(const WarpOp& op, Warp& warp) {
+  LaneGroups& groups = warp.block->groups[static_cast<std::size_t>(warp.index)];
+  each_lane(warp.mask, [&](int lane) { ++groups.elements[static_cast<std::size_t>(lane)]; });
+  return following(op);
+}
+
+const WarpOp* run_element_wait(const WarpOp& op, Warp& warp) {
+  LaneGroups& groups = warp.block->groups[static_cast<std::size_t>(warp.index)];
+  for (PendingElements& copy : groups.pending) {
+    LaneMask landed = 0;
+    each_lane(copy.mask & warp.mask, [&](int lane) {
+      const auto n = static_cast<std::size_t>(lane);
+      if (static_cast<std::int64_t>(copy.group[n]) <= static_cast<std::int64_t>(groups.elements[n]) - op.jump) landed |= 1u << lane;
+    });
+    land_elements(warp, copy, landed);
+    copy.mask &= ~landed;
+  }
+  std::erase_if(groups.pending, [](const PendingElements& copy) { return copy.mask == 0; });
+  return following(op);
+}
+
+std::int32_t constant_operand(KernelCompiler& compiler, const Instr& instr, std::size_t operand) {
+  const std::optional<std::int64_t> value = integer_value(instr.operands.at(operand));
+  if (!value || *value < 0 || *value > 64) compiler.refuse(fmt::format("`{}` takes a small constant as operand {}", instr.op, operand + 1));
+  return static_cast<std::int32_t>(*value);
+}
+
+// Where the rank of the instruction's name and of its map differ the text is wrong.
+const MapInfo& map_of(KernelCompiler& compiler, const Instr& instr, std::size_t operand) {
+  const MapInfo& map = compiler.tensor_map(instr.operands.at(operand));
+  if (instr.op.find(fmt::format(".{}d", map.rank)) == std::string::npos) compiler.refuse(fmt::format("`{}` of the map `{}`, which has {} axes", instr.op, map.name, map.rank));
+  return map;
+}
+
+void check_dtype(KernelCompiler& compiler, const Instr& instr, const InstrSite& site) {
+  if (site.memory.dtype != site.map->tensor->dtype)
+    compiler.refuse(fmt::format("`{}` between `{}` of {} and `{}` of {}", instr.op, site.memory.name, info(site.memory.dtype).name, site.map->tensor->name, info(site.map->tensor->dtype).name));
+  if (!site.memory.is_shared) compiler.refuse(fmt::format("`{}` of `{}`, which is not shared", instr.op, site.memory.name));
+}
+
+}  // namespace
+
+void land_copy(SimCluster& cluster, std::size_t index) {
+  const PendingCopy copy = cluster.pending[index];
+  cluster.pending.erase(cluster.pending.begin() + static_cast<std::ptrdiff_t>(index));
+  if (copy.is_store) return land_store(copy);
+  for (SimBlock& block : cluster.blocks) {
+    if ((copy.blocks >> block.rank & 1) == 0) continue;
+    land_load(copy, block);
+    complete_bytes(block, block.mbarriers[static_cast<std::size_t>(copy.barrier)], copy.site->map->bytes());
+  }
+}
+
+void check_copies_at_end(Warp& warp) {
+  for (const PendingCopy& copy : warp.block->cluster->pending)
+    if (copy.is_store && copy.warp == &warp)
+      report(warp, *copy.op, FaultKind::Ended, copy.lane, fmt::format("ends while its copy of `{}` may still read shared memory; nothing waits for the group", copy.site->memory.name));
+}
+
+void compile_box_load(KernelCompiler& compiler, const Instr& instr) {
+  InstrSite site;
+  Operand element;
+  const bool is_multicast = instr.op.ends_with("multicast");
+  site.memory = compiler.memory_site(place_of(instr, 0), element);
+  site.map = &map_of(compiler, instr, 1);
+  check_dtype(compiler, instr, site);
+  const std::size_t barrier = instr.operands.size() - (is_multicast ? 2 : 1);
+  site.barrier = compiler.barrier_site(place_of(instr, barrier));
+  std::vector<Expr> rest(instr.operands.begin() + 2, instr.operands.begin() + static_cast<std::ptrdiff_t>(barrier));
+  if (is_multicast) rest.push_back(instr.operands.back());
+  site.operands = operands_of(compiler, rest);
+  if (site.operands.size() != static_cast<std::size_t>(site.map->rank) + (is_multicast ? 1 : 0)) compiler.refuse(fmt::format("`{}` takes {} coordinates", instr.op, site.map->rank));
+  WarpOp& op = compiler.emit(run_box_load);
+  op.object = &compiler.program().instr_sites.emplace_back(std::move(site));
+  op.a = element.cell;
+  op.uniform = element.is_uniform ? 1 : 0;
+  op.code = is_multicast ? 1 : 0;
+}
+
+void compile_box_store(KernelCompiler& compiler, const Instr& instr) {
+  InstrSite site;
+  Operand element;
+  site.map = &map_of(compiler, instr, 0);
+  site.memory = compiler.memory_site(place_of(instr, instr.operands.size() - 1), element);
+  check_dtype(compiler, instr, site);
+  site.operands = operands_of(compiler, {instr.operands.begin() + 1, instr.operands.end() - 1});
+  if (site.operands.size() != static_cast<std::size_t>(site.map->rank)) compiler.refuse(fmt::format("`{}` takes {} coordinates", instr.op, site.map->rank));
+  compiler.program().has_async_copies = true;
+  WarpOp& op = compiler.emit(run_box_store);
+  op.object = &compiler.program().instr_sites.emplace_back(std::move(site));
+  op.a = element.cell;
+  op.uniform = element.is_uniform ? 1 : 0;
+}
+
+void compile_bulk_commit(KernelCompiler& compiler, const Instr&) {
+  compiler.program().has_async_copies = true;
+  compiler.emit(run_bulk_commit);
+}
+
+void compile_bulk_wait(KernelCompiler& compiler, const Instr& instr) {
+  compiler.program().has_async_copies = true;
+  WarpOp& op = compiler.emit(run_bulk_wait);
+  op.jump = constant_operand(compiler, instr, 0);
+  op.code = instr.op.ends_with("read") ? 1 : 0;
+}
+
+void compile_element_copy(KernelCompiler& compiler, const Instr& instr) {
+  InstrSite site;
+  Operand to;
+  Operand from;
+  site.memory = compiler.memory_site(place_of(instr, 0), to);
+  site.source = compiler.memory_site(place_of(instr, 1), from);
+  if (!site.memory.is_shared || site.source.is_shared) compiler.refuse("`cp.async` copies from global to shared memory");
+  const std::int32_t bytes = constant_operand(compiler, instr, 2);
+  if (bytes != 4 && bytes != 8 && bytes != 16) compiler.refuse(fmt::format("`cp.async` of {} bytes; 4, 8 and 16 are possible", bytes));
+  compiler.program().has_async_copies = true;
+  WarpOp& op = compiler.emit(run_element_copy);
+  op.object = &compiler.program().instr_sites.emplace_back(std::move(site));
+  op.a = to.cell;
+  op.b = from.cell;
+  op.uniform = static_cast<std::uint8_t>((to.is_uniform ? 1 : 0) | (from.is_uniform ? 2 : 0));
+  op.jump = bytes;
+}
+
+void compile_element_commit(KernelCompiler& compiler, const Instr&) {
+  compiler.program().has_async_copies = true;
+  compiler.emit(run_element_commit);
+}
+
+void compile_element_wait(KernelCompiler& compiler, const Instr& instr) {
+  compiler.program().has_async_copies = true;
+  compiler.emit(run_element_wait).jump = constant_operand(compiler, instr, 0);
+}
+
+}  // namespace tilewright
