@@ -124,11 +124,11 @@ const InstrInfo* find_instruction(std::string_view name) {
 
 std::span<const InstrInfo> all_instructions() { return rows_of_table(); }
 
-std::optional<WgmmaShape> wgmma_shape(std::string_view name) {
+std::optional<WgmmaForm> wgmma_form(std::string_view name) {
   const InstrInfo* row = find_instruction(name);
   if (row == nullptr || !name.starts_with("wgmma.m64n")) return std::nullopt;
   const std::size_t number = name.find('n') + 1;
-  return WgmmaShape{std::stoi(std::string(name.substr(number))), name.ends_with(".bf16") ? Dtype::BF16 : Dtype::F16};
+  return WgmmaForm{std::stoi(std::string(name.substr(number))), name.ends_with(".bf16") ? Dtype::BF16 : Dtype::F16};
 }
 
 }  // namespace tilewright

@@ -30,10 +30,10 @@ const InstrInfo* find_instruction(std::string_view name);
 std::span<const InstrInfo> all_instructions();
 
 // wgmma.m64n{n}k16.{dtype}: 64 rows by n columns, 16 steps of k.
-struct WgmmaShape {
+struct WgmmaForm {
   int n = 0;
   Dtype dtype = Dtype::BF16;  // of A and B; the sum is f32
 };
-std::optional<WgmmaShape> wgmma_shape(std::string_view name);
+std::optional<WgmmaForm> wgmma_form(std::string_view name);
 
 }  // namespace tilewright

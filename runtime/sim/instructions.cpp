@@ -226,13 +226,13 @@ constexpr auto value_rows = std::to_array<ValueRow>({
 
 bool executes_instruction(std::string_view name) {
   const auto has_name = [&](const auto& row) { return row.name == name; };
-  return std::any_of(statement_rows.begin(), statement_rows.end(), has_name) || std::any_of(value_rows.begin(), value_rows.end(), has_name) || wgmma_shape(name) || name == "desc";
+  return std::any_of(statement_rows.begin(), statement_rows.end(), has_name) || std::any_of(value_rows.begin(), value_rows.end(), has_name) || wgmma_form(name) || name == "desc";
 }
 
 void compile_instruction(KernelCompiler& compiler, const Instr& instr) {
   for (const StatementRow& row : statement_rows)
     if (row.name == instr.op) return row.compile(compiler, instr);
-  if (wgmma_shape(instr.op)) return compile_wgmma(compiler, instr);
+  if (wgmma_form(instr.op)) return compile_wgmma(compiler, instr);
   compiler.unsupported(fmt::format("the instruction `{}`", instr.op));
 }
 

@@ -241,7 +241,7 @@ LaneValue compile_descriptor(KernelCompiler& compiler, const Call& call) {
 
 void compile_wgmma(KernelCompiler& compiler, const Instr& instr) {
   check_warpgroups(compiler, instr);
-  const WgmmaShape shape = *wgmma_shape(instr.op);
+  const WgmmaForm shape = *wgmma_form(instr.op);
   InstrSite site;
   site.n = shape.n;
   site.dtype = shape.dtype;

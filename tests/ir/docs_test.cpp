@@ -72,12 +72,12 @@ TEST_SUITE("ir docs") {
       CHECK_MESSAGE(find_function(row.name) == nullptr, row.name);
     }
     int shapes = 0;
-    for (const InstrInfo& row : all_instructions()) shapes += wgmma_shape(row.name) ? 1 : 0;
+    for (const InstrInfo& row : all_instructions()) shapes += wgmma_form(row.name) ? 1 : 0;
     CHECK(shapes == 64);
-    CHECK(wgmma_shape("wgmma.m64n24k16.f16")->n == 24);
-    CHECK(wgmma_shape("wgmma.m64n24k16.f16")->dtype == Dtype::F16);
-    CHECK(wgmma_shape("wgmma.m64n256k16.bf16")->dtype == Dtype::BF16);
-    CHECK(!wgmma_shape("wgmma.fence"));
+    CHECK(wgmma_form("wgmma.m64n24k16.f16")->n == 24);
+    CHECK(wgmma_form("wgmma.m64n24k16.f16")->dtype == Dtype::F16);
+    CHECK(wgmma_form("wgmma.m64n256k16.bf16")->dtype == Dtype::BF16);
+    CHECK(!wgmma_form("wgmma.fence"));
     CHECK(find_instruction("wgmma.m64n12k16.bf16") == nullptr);
   }
 }
