@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/diagnostic.h"
+#include "ir/spelling.h"
 
 namespace tilewright {
 
@@ -43,10 +44,5 @@ class Sink {
 
 // From the start of `first` to the end of `last`.
 Span join(Span first, Span last);
-
-// The candidate nearest to `word`, if it is near enough to be meant; else empty.
-std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
-// "did you mean `x`?" or empty.
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace tilewright

@@ -20,6 +20,30 @@ std::string_view line_of(std::string_view text, int line) {
   return rest.substr(0, rest.find('\n'));
 }
 
+// How many bytes the UTF-8 character at the front has; 0 where there is none.
+std::size_t character_length(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  const std::size_t length = first < 0x80 ? 1 : first >> 5 == 6 ? 2 : first >> 4 == 14 ? 3 : first >> 3 == 30 ? 4 : 0;
+  if (length > text.size()) return 0;
+  for (std::size_t n = 1; n < length; ++n)
+    if ((static_cast<unsigned char>(text[n]) & 0xC0) != 0x80) return 0;
+  return length;
+}
+
+// Control characters become spaces, bytes of no character question marks.
+void make_printable(std::string& line) {
+  for (std::size_t at = 0; at < line.size();) {
+    const std::size_t length = character_length(std::string_view(line).substr(at));
+    if (length == 0) line[at] = '?';
+    else if (length == 1 && static_cast<unsigned char>(line[at]) < 0x20) line[at] = ' ';
+    at += std::max<std::size_t>(length, 1);
+  }
+}
+
+std::size_t characters_in(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
 // A very long line is shown around the caret only.
 void render_place(std::string& out, const Span& span, const std::vector<SourceFile>& files) {
   if (!span.is_known() || static_cast<std::size_t>(span.file) >= files.size()) return;
@@ -37,9 +61,10 @@ void render_place(std::string& out, const Span& span, const std::vector<SourceFi
     line = line.substr(std::min(from, line.size()), widest);
     column -= from;
   }
-  for (char& c : line)
-    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  make_printable(line);
   width = std::max<std::size_t>(1, std::min(width, line.size() > column ? line.size() - column : 1));
+  width = std::max<std::size_t>(1, characters_in(std::string_view(line).substr(std::min(column, line.size()), width)));
+  column = std::min(column, line.size()) == column ? characters_in(std::string_view(line).substr(0, column)) : column;
   out += fmt::format(" {} |\n {} | {}\n {} | {}{}\n", pad, number, line, pad, std::string(column, ' '), std::string(width, '^'));
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/spelling.h"
 #include "passes/finish/passes.h"
 #include "passes/pass.h"
 #include "passes/schedule/passes.h"
@@ -42,21 +43,6 @@ constexpr std::array finishing_list = {
     FinishingPass{"simplify", "index arithmetic and checks that cannot fail disappear", Exact, simplify},
 };
 
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      std::size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
-
 void check(const Plan& before, const Plan& after, std::string_view pass) {
   std::vector<std::string> faults = verify(after);
   if (faults.empty()) return;
@@ -75,10 +61,12 @@ Plan apply_line(const Plan& plan, const ScheduleLine& line, const Target& target
       check(plan, result, pass.word);
       return result;
     }
-  const SchedulePass* nearest = &*std::min_element(schedule_list.begin(), schedule_list.end(), [&](const SchedulePass& a, const SchedulePass& b) {
-    return edit_distance(a.word, line.word) < edit_distance(b.word, line.word);
-  });
-  std::string help = edit_distance(nearest->word, line.word) <= 2 ? fmt::format("did you mean `{}`?", nearest->syntax) : "`help schedules` lists the lines";
+  std::vector<std::string> words;
+  for (const SchedulePass& pass : schedule_list) words.emplace_back(pass.word);
+  const std::string meant = nearest(line.word, words);
+  std::string help = "`help schedules` lists the lines";
+  for (const SchedulePass& pass : schedule_list)
+    if (pass.word == meant) help = fmt::format("did you mean `{}`?", pass.syntax);
   throw UserError(line.span, fmt::format("unknown schedule line `{}`", line.word), help);
 }
 

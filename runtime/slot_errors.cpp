@@ -15,12 +15,28 @@ namespace {
 constexpr double unknown = std::numeric_limits<double>::infinity();
 
 // An infinite or NaN value is compared by class; its error says nothing. Where f32 has only denormals, its rounding has
-// an absolute size.
+// an absolute size; where f32 may overflow, the kernel has an infinity and the error is unknown.
 void put(Machine& machine, const Ins& ins, double value, double error) {
   const double magnitude = std::fabs(value);
   machine.slots[ins.dst] = real_scalar(value);
   machine.errors[ins.dst] = std::isfinite(value) ? error + ins.unit * magnitude : 0;
-  if (magnitude < 0x1p-125 && magnitude > 0 && ins.unit == 0x1p-24) machine.errors[ins.dst] += 0x1p-149;
+  if (ins.unit != 0x1p-24 || !std::isfinite(value)) return;
+  if (magnitude < 0x1p-125 && magnitude > 0) machine.errors[ins.dst] += 0x1p-149;
+  if (magnitude + machine.errors[ins.dst] > std::numeric_limits<float>::max()) machine.errors[ins.dst] = unknown;
+}
+
+// How far a / b may move: |a| / (|b| - eb) - |a / b| and a's share. A divisor that overflows f32 lies between f32's
+// largest number and infinity, so the quotient lies between its true value and 0.
+double error_of_quotient(double value, double b, double ea, double eb) {
+  if (ea == 0 && eb == 0) return 0;
+  if (std::isinf(eb) && std::fabs(b) > std::numeric_limits<float>::max() / 2) return std::fabs(value) + ea / std::fabs(b);
+  const double least = std::fabs(b) - eb;
+  return least > 0 ? (ea + std::fabs(value) * eb) / least : unknown;
+}
+
+double error_of_product(double a, double b, double ea, double eb) {
+  if (std::isinf(ea) || std::isinf(eb)) return unknown;  // 0 * unknown is no number
+  return std::fabs(a) * eb + std::fabs(b) * ea + ea * eb;
 }
 
 template <BinaryOp Op>
@@ -31,10 +47,9 @@ const Ins* run_float(const Ins& ins, Machine& machine) {
   if constexpr (Op == BinaryOp::Add || Op == BinaryOp::Sub) {
     put(machine, ins, value, ea + eb);
   } else if constexpr (Op == BinaryOp::Mul) {
-    put(machine, ins, value, std::fabs(a) * eb + std::fabs(b) * ea + ea * eb);
+    put(machine, ins, value, error_of_product(a, b, ea, eb));
   } else if constexpr (Op == BinaryOp::Div) {
-    const double least = std::fabs(b) - eb;
-    put(machine, ins, value, ea == 0 && eb == 0 ? 0 : least > 0 ? (ea + std::fabs(value) * eb) / least : unknown);
+    put(machine, ins, value, error_of_quotient(value, b, ea, eb));
   } else if constexpr (Op == BinaryOp::Mod) {
     put(machine, ins, value, ea == 0 && eb == 0 ? 0 : ea + eb * std::fabs(a / b) < std::min(std::fabs(value), std::fabs(b - value)) ? ea + eb * std::fabs(a / b) : std::fabs(b) + eb);
   } else {  // Min, Max round nothing
@@ -147,7 +162,7 @@ const Ins* run_separate(const Ins& ins, Machine& machine) {
 const Ins* run_fma_with_error(const Ins& ins, Machine& machine) {
   const double a = machine.slots[ins.a].f, b = machine.slots[ins.b].f, c = machine.slots[ins.c].f;
   const double ea = machine.errors[ins.a], eb = machine.errors[ins.b];
-  put(machine, ins, a * b + c, std::fabs(a) * eb + std::fabs(b) * ea + ea * eb + machine.errors[ins.c]);
+  put(machine, ins, a * b + c, error_of_product(a, b, ea, eb) + machine.errors[ins.c]);
   return &ins + 1;
 }
 

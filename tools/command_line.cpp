@@ -1,11 +1,14 @@
 // The command line: verbs, their options, and what becomes of errors.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <functional>
 #include <iostream>
 
 #include "ir/diagnostic.h"
+#include "ir/spelling.h"
 #include "tools/options.h"
 
 namespace tilewright {
@@ -17,18 +20,18 @@ struct VerbRow {
   const char* summary;
   const char* example;
   ExitCode (*run)(const Options&);
-  const char* options;  // groups: p program, d device, s sizes and inputs, t timing
+  const char* options;  // groups: p program, d device, s sizes and inputs, t timing, b bound
 };
 
 constexpr VerbRow verbs[] = {
-    {"run", "compile, launch, show or save the results", "tilewright run examples/ch05_tiled_matmul/matmul.tw --set M=100,N=50,K=30 --print C", run_verb, "pdso"},
-    {"check", "compare with the definition: exact, random and special data at boundary shapes", "tilewright check examples/ch05_tiled_matmul/matmul.tw --schedule \"ch5 tiled\" --device sim", check_verb, "pds"},
+    {"run", "compile, launch, show or save the results", "tilewright run examples/ch05_tiled_matmul/matmul.tw --set M=100,N=50,K=30 --print C", run_verb, "pdsob"},
+    {"check", "compare with the definition: exact, random and special data at boundary shapes", "tilewright check examples/ch05_tiled_matmul/matmul.tw --schedule \"ch5 tiled\" --device sim", check_verb, "pdsb"},
     {"explain", "schedule, class, ranges, kernels, and the ledger of shared memory and registers", "tilewright explain examples/ch05_tiled_matmul/matmul.tw --set M=4096,N=4096,K=4096", explain_verb, "pds"},
     {"help", "a schedule line, a topic, or a verb", "tilewright help stage", help_verb, "h"},
     {"dump", "IR, CUDA C, LLVM IR, PTX and SASS after any or every line", "tilewright dump examples/ch05_tiled_matmul/matmul.tw --schedule \"ch5 tiled\" --after all --emit ir,cuda,ptx,sass --arch sm_90a -o out", dump_verb, "pdsm"},
-    {"ladder", "the rungs of a schedule, each run and measured", "tilewright ladder examples/ch05_tiled_matmul/matmul.tw", ladder_verb, "pdst"},
-    {"compare", "generated kernels beside hand kernels and libraries", "tilewright compare examples/ch05_tiled_matmul/matmul.tw --hand my.cu", compare_verb, "pdstc"},
-    {"bench", "time the benches of a program", "tilewright bench examples/ch02_vecadd/vecadd.tw", bench_verb, "pdst"},
+    {"ladder", "the rungs of a schedule, each run and measured", "tilewright ladder examples/ch05_tiled_matmul/matmul.tw", ladder_verb, "pdstb"},
+    {"compare", "generated kernels beside hand kernels and libraries", "tilewright compare examples/ch05_tiled_matmul/matmul.tw --hand my.cu", compare_verb, "pdstcb"},
+    {"bench", "time the benches of a program", "tilewright bench examples/ch02_vecadd/vecadd.tw", bench_verb, "pdstb"},
     {"info", "GPUs, driver and tools: found where, which version, how to get what is missing", "tilewright info", info_verb, "j"},
     {"passes", "the schedule lines and the finishing passes, in order", "tilewright passes", passes_verb, "j"},
 };
@@ -80,11 +83,25 @@ void add_options(CLI::App& app, const VerbRow& verb, Options& options) {
         break;
       case 'c': app.add_option("--hand", options.hand_file, "a .cu file of your own, with `// launch k<<<grid, block>>>(arguments)` above its kernel"); break;
       case 'h': app.add_option("topic", options.topic, "a verb, a schedule line, or a topic"); break;
+      case 'b':
+        app.add_option("--bound", options.bound, "how far a sum of h terms may be off: root (6 sqrt h units) or worst (h units)")->check(CLI::IsMember({"root", "worst"}))->capture_default_str();
+        break;
       case 'j': break;
       default: internal_error("an option group without options");
     }
   app.add_flag("--json", options.json, "machine-readable output");
   app.footer(std::string("Example:\n  ") + verb.example);
+}
+
+// CLI11 would say that a subcommand is needed, not which word is none.
+void check_verb_name(int argc, const char* const* argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::vector<std::string> known;
+  for (const VerbRow& verb : verbs) known.emplace_back(verb.name);
+  if (std::find(known.begin(), known.end(), argv[1]) != known.end()) return;
+  const std::string meant = did_you_mean(argv[1], known);
+  throw CLI::ParseError(fmt::format("there is no verb `{}`; {}", argv[1], meant.empty() ? fmt::format("known are {}", fmt::join(known, ", ")) : meant),
+                        CLI::ExitCodes::ExtrasError);
 }
 
 int as_int(ExitCode code) { return static_cast<int>(code); }
@@ -113,6 +130,7 @@ int command_line(int argc, const char* const* argv) {
   }
   sources_at_hand().clear();
   try {
+    check_verb_name(argc, argv);
     app.parse(argc, argv);
     for (const VerbRow& verb : verbs)
       if (app.got_subcommand(verb.name)) code = verb.run(options);

@@ -54,7 +54,7 @@ std::string difference(const std::string& before, const std::string& after) {
   };
   std::vector<std::string> a = lines_of(before);
   std::vector<std::string> b = lines_of(after);
-  std::vector<std::vector<std::size_t>> common(a.size() + 1, std::vector<std::size_t>(b.size() + 1, 0));
+  std::vector<std::vector<std::uint32_t>> common(a.size() + 1, std::vector<std::uint32_t>(b.size() + 1, 0));
   for (std::size_t i = a.size(); i-- > 0;)
     for (std::size_t j = b.size(); j-- > 0;) common[i][j] = a[i] == b[j] ? common[i + 1][j + 1] + 1 : std::max(common[i + 1][j], common[i][j + 1]);
   std::string out;
@@ -93,30 +93,43 @@ class Dump {
     const Rung& rung = call_.rungs[n];
     if (options_.folder.empty()) std::cout << fmt::format("// {} {}\n", n, n ? rung.line : "lowered");
     if (wants("tensor") && n == 0) put(n, ".tensor.tw", print(*call_.fn));
-    if (wants("ir")) {
-      if (options_.diff && n > 0) put(n, ".diff", difference(print(call_.rungs[n - 1].plan), print(rung.plan)));
-      else put(n, ".ir", print(rung.plan));
+    const bool is_compared = options_.diff && n > 0;
+    const std::vector<Text> before = is_compared ? texts_of(n - 1) : std::vector<Text>{};
+    for (const Text& text : texts_of(n)) {
+      if (!is_compared) {
+        put(n, text.ending, text.text);
+        continue;
+      }
+      // A kernel that the rung before did not have is new in every line.
+      const auto old = std::find_if(before.begin(), before.end(), [&](const Text& other) { return other.ending == text.ending; });
+      put(n, text.ending + ".diff", difference(old == before.end() ? "" : old->text, text.text));
     }
-    bool needs_threads = wants("thread") || wants("cuda") || wants("llvm") || wants("ptx") || wants("sass");
-    if (!needs_threads && options_.folder.empty()) return;
-    Plan finished = finish(rung.plan, target_for(compile_.arch));
-    if (wants("thread") || (wants("ir") && !options_.folder.empty())) put(n, ".thread.ir", print(finished));
-    std::vector<std::string> cuda, llvm, ptx, sass;
-    for (const Kernel* kernel : kernels_of(finished)) {
-      if (wants("cuda")) cuda.push_back(print_cuda(finished, *kernel).text);
-      if (wants("llvm")) llvm.push_back(print_llvm(finished, *kernel, compile_.arch, find_tool(Tool::Libdevice).value_or("").string()));
-      if (wants("ptx")) ptx.push_back(ptx_of(finished, *kernel, compile_));
-      if (wants("sass")) sass.push_back(disassemble(compile_kernel(finished, *kernel, compile_).cubin));
-    }
-    put_kernels(n, ".cu", cuda);
-    put_kernels(n, ".ll", llvm);
-    put_kernels(n, ".ptx", ptx);
-    put_kernels(n, ".sass", sass);
   }
 
-  void put_kernels(std::size_t n, const std::string& ending, const std::vector<std::string>& texts) {
-    for (std::size_t k = 0; k < texts.size(); ++k)
-      put(n, texts.size() > 1 ? fmt::format(".{}{}", kernels_of(call_.rungs[n].plan)[k]->name, ending) : ending, texts[k]);
+  // One form of a rung, and how its file ends: `.ir`, or `.s.cu` where there are several kernels.
+  struct Text {
+    std::string ending;
+    std::string text;
+  };
+
+  std::vector<Text> texts_of(std::size_t n) {
+    const Rung& rung = call_.rungs[n];
+    std::vector<Text> result;
+    if (wants("ir")) result.push_back({".ir", print(rung.plan)});
+    const bool needs_threads = wants("thread") || wants("cuda") || wants("llvm") || wants("ptx") || wants("sass");
+    if (!needs_threads && options_.folder.empty()) return result;
+    const Plan finished = finish(rung.plan, target_for(compile_.arch));
+    if (wants("thread") || (wants("ir") && !options_.folder.empty())) result.push_back({".thread.ir", print(finished)});
+    const std::vector<const Kernel*> kernels = kernels_of(finished);
+    for (const Kernel* kernel : kernels) {
+      const std::string name = kernels.size() > 1 ? "." + kernel->name : "";
+      if (wants("cuda")) result.push_back({name + ".cu", print_cuda(finished, *kernel).text});
+      if (wants("llvm"))
+        result.push_back({name + ".ll", print_llvm(finished, *kernel, compile_.arch, find_tool(Tool::Libdevice).value_or("").string())});
+      if (wants("ptx")) result.push_back({name + ".ptx", ptx_of(finished, *kernel, compile_)});
+      if (wants("sass")) result.push_back({name + ".sass", disassemble(compile_kernel(finished, *kernel, compile_).cubin)});
+    }
+    return result;
   }
 
   void put(std::size_t n, const std::string& ending, const std::string& text) {

@@ -172,7 +172,7 @@ class Measuring {
       entry.row.check = report.faults.front();
       return;
     }
-    Verdict verdict = judge(*call_.fn, plan, inputs, dims, results, false, 200'000'000);
+    Verdict verdict = judge(*call_.fn, plan, inputs, dims, results, options_.bound == "worst", 200'000'000);
     entry.row.is_wrong = !verdict.is_right();
     entry.row.check = verdict.is_right() ? fmt::format("right ({:.2f} of the bound)", verdict.worst_ratio) : verdict.text;
   }

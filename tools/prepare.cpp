@@ -10,13 +10,23 @@
 
 namespace tilewright {
 
+namespace {
+
+// The program's text, and behind it those of `--then`.
+void remember(const Options& options, std::vector<SourceFile> sources) {
+  for (const std::string& line : options.then) sources.push_back({"--then", line});
+  remember_sources(sources);
+}
+
+}  // namespace
+
 LoadedProgram load(const Options& options) {
   LoadedProgram result;
   if (!options.expression.empty()) {
     if (!options.file.empty()) throw UserError({}, "both a file and -e are given; one is needed");
     result.sources = {SourceFile{"-e", options.expression}};
     result.folder = ".";
-    remember_sources(result.sources);
+    remember(options, result.sources);
     result.program = parse_program(options.expression, "-e");
     return result;
   }
@@ -26,10 +36,10 @@ LoadedProgram load(const Options& options) {
   try {
     result.program = load_program(options.file, &result.sources);
   } catch (const UserError&) {
-    remember_sources(result.sources);
+    remember(options, result.sources);
     throw;
   }
-  remember_sources(result.sources);
+  remember(options, result.sources);
   return result;
 }
 

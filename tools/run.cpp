@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 
 #include "ir/diagnostic.h"
 #include "runtime/library/verdict.h"
+#include "tools/compile_timings.h"
 #include "tools/options.h"
 
 namespace tilewright {
@@ -67,6 +69,7 @@ std::vector<NameAndFile> output_files(const Options& options, const std::vector<
     result.push_back({text.substr(0, equals), text.substr(equals + 1)});
     check(result.back().name);
     // A path that cannot be written is said before the work. The probe's name is this process' own: no file is lost by it.
+    if (std::filesystem::is_directory(result.back().file)) throw UserError({}, fmt::format("cannot write `{}`: it is a folder", result.back().file));
     std::string beside = fmt::format("{}.{}.part", result.back().file, getpid());
     std::ofstream probe(beside, std::ios::binary);
     if (!probe) throw UserError({}, fmt::format("cannot write `{}`: {}", result.back().file, std::strerror(errno)));
@@ -131,6 +134,9 @@ ExitCode run_plan(const Options& options) {
 
 ExitCode run_verb(const Options& options) {
   if (is_plan_file(options)) return run_plan(options);
+  std::optional<TimedCompilations> compilations;
+  if (options.timings && choose_device(options.device) == DeviceKind::Cuda)
+    compilations = time_compilations(options, load(options).sources.front().text);
   Clock::time_point start = Clock::now();
   LoadedProgram loaded = load(options);
   double parse_ms = since(start);
@@ -170,9 +176,13 @@ ExitCode run_verb(const Options& options) {
     for (const auto& [name, value] : call.dims) out["dims"][name] = value;
     out["milliseconds"] = report.milliseconds;
     out["timings"] = {{"parse_ms", parse_ms}, {"schedule_ms", schedule_ms}, {"compile_and_run_ms", run_ms}};
+    if (compilations)
+      out["compilation"] = {{"context_ms", compilations->context}, {"first_ms", compilations->first.total()}, {"again_ms", compilations->again.total()},
+                            {"from_cache", compilations->again.is_from_cache}};
     if (verdict) out["check"] = {{"right", verdict->is_right()}, {"error_over_bound", verdict->worst_ratio}, {"text", verdict->text}};
     std::cout << out.dump(2) << "\n";
   } else {
+    if (compilations) std::cerr << text_of(*compilations);
     if (options.timings) announce(fmt::format("parse {:.2f} ms, schedule {:.2f} ms, compile and run {:.2f} ms, kernels {:.3f} ms", parse_ms, schedule_ms, run_ms, report.milliseconds));
     if (verdict) std::cout << verdict->text << "\n";
   }

@@ -2,8 +2,7 @@
 //
 //   coarsen i 8 by 4
 //   before   grid i.block in ceildiv(M, 16) { each i in 16 on (…) { reg acc; acc = 0.0
-//              serial k in K { acc = fma(A[i.block*16 + i, k], …, acc) where … }; C[i.block*16 + i, …] = acc where … }
-//              }
+//              serial k in K { acc = fma(A[i.block*16 + i, k], …, acc) where … }; C[i.block*16 + i, …] = acc where … } }
 //   after    grid i.block in ceildiv(M, 128) { each i in 16 on (…) { reg acc: f32[i.coarse 2, i.by 4]
 //              unroll i.coarse in 2, i.by in 4 { acc[i.coarse, i.by] = 0.0 }
 //              serial k in K { unroll i.coarse in 2, i.by in 4 {

@@ -2,8 +2,8 @@
 //
 //   fuse m into Y at r
 //   before   kernel m { parallel r in R { reg acc; …; serial d { acc = max(acc, X[r, d]) }; m[r] = acc } }
-//            kernel Y { parallel r in R, d in D { reg acc; …; serial c { acc = acc + exp(X[r, c] - m[r]) }; Y[r, d] = …
-//            / acc } }
+//            kernel Y { parallel r in R, d in D {
+//              reg acc; …; serial c { acc = acc + exp(X[r, c] - m[r]) }; Y[r, d] = … / acc } }
 //   after    kernel Y { parallel r in R {
 //              reg m; reg acc.2; …; serial d { acc.2 = max(acc.2, X[r, d]) }; m = acc.2
 //              reg acc; …; serial c { acc = acc + exp(X[r, c] - m) }

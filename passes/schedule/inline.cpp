@@ -3,13 +3,13 @@
 //   inline e
 //   before   kernel e { parallel r, d { e[r, d] = exp(X[r, d] - m[r]) } }
 //            kernel Y { parallel r, d { …; serial c { acc = acc + e[r, c] }; Y[r, d] = e[r, d] / acc } }
-//   after    kernel Y { parallel r, d { …; serial c { acc = acc + exp(X[r, c] - m[r]) }; Y[r, d] = exp(X[r, d] - m[r])
-//   / acc } }
+//   after    kernel Y { parallel r, d {
+//              …; serial c { acc = acc + exp(X[r, c] - m[r]) }; Y[r, d] = exp(X[r, d] - m[r]) / acc } }
 //
 //   inline z, a reduction: its reader becomes the epilogue behind it
-//   before   kernel z { parallel i, j { reg acc; …; z[i, j] = acc } }     kernel C { parallel i, j { C[i, j] =
-//   gelu(z[i, j] + b[j]) } } after    kernel C { parallel i, j { reg z; reg acc; …; z = acc; C[i, j] = gelu(z + b[j]) }
-//   }
+//   before   kernel z { parallel i, j { reg acc; …; z[i, j] = acc } }
+//            kernel C { parallel i, j { C[i, j] = gelu(z[i, j] + b[j]) } }
+//   after    kernel C { parallel i, j { reg z; reg acc; …; z = acc; C[i, j] = gelu(z + b[j]) } }
 //
 // The rounding to the tensor's dtype stays, so not a bit changes.
 //

@@ -3,8 +3,9 @@
 //   stage A, B in shared at k.block
 //   before   grid i.block, j.block { each i in 16, j in 16 on (…) {
 //              reg acc; acc = 0.0
-//              serial k.block in ceildiv(K, 16) { serial k in 16 { acc = fma(A[i.block*16 + i, k.block*16 + k], …, acc)
-//              where … } } C[…] = acc where … } }
+//              serial k.block in ceildiv(K, 16) { serial k in 16 {
+//                acc = fma(A[i.block*16 + i, k.block*16 + k], …, acc) where … } }
+//              C[…] = acc where … } }
 //   after    grid i.block, j.block {
 //              reg acc: f32[i 16, j 16] (…); shared As: f32[i 16, k 16] (…); shared Bs: f32[k 16, j 16] (…)
 //              fill acc <- 0.0

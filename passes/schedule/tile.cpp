@@ -1,12 +1,13 @@
 // tile: split a loop into tiles of constant size.
 //
 //   tile block i 16, j 16, k 16
-//   before   parallel i in M, j in N { reg acc; acc = 0.0; serial k in K { acc = fma(A[i, k], B[k, j], acc) }; C[i, j]
-//   = acc } after    parallel i.block in ceildiv(M, 16), j.block in ceildiv(N, 16) { parallel i in 16, j in 16 {
+//   before   parallel i in M, j in N {
+//              reg acc; acc = 0.0; serial k in K { acc = fma(A[i, k], B[k, j], acc) }; C[i, j] = acc }
+//   after    parallel i.block in ceildiv(M, 16), j.block in ceildiv(N, 16) { parallel i in 16, j in 16 {
 //              reg acc; acc = 0.0
 //              serial k.block in ceildiv(K, 16) { serial k in 16 {
-//                acc = fma(A[i.block*16 + i, k.block*16 + k], …, acc) where i.block*16 + i < M, j.block*16 + j < N,
-//                k.block*16 + k < K } }
+//                acc = fma(A[i.block*16 + i, k.block*16 + k], …, acc)
+//                  where i.block*16 + i < M, j.block*16 + j < N, k.block*16 + k < K } }
 //              C[i.block*16 + i, j.block*16 + j] = acc where i.block*16 + i < M, j.block*16 + j < N } }
 //
 // The order of serial iterations stays. What lies past the end of a loop is left out by a predicate on the statements

@@ -8,8 +8,8 @@
 //              reg As.r: f32[i.coarse 2, i.by 4]
 //              unroll i.coarse in 2 { vector i.by in 4 { As.r[i.coarse, i.by] = As[(i.coarse*16 + i)*4 + i.by, k] } }
 //              reg Bs.r: …
-//              unroll i.coarse …, i.by …, j.coarse …, j.by … { acc[…] = fma(As.r[i.coarse, i.by], Bs.r[j.coarse, j.by],
-//              acc[…]) } }
+//              unroll i.coarse …, i.by …, j.coarse …, j.by … {
+//                acc[…] = fma(As.r[i.coarse, i.by], Bs.r[j.coarse, j.by], acc[…]) } }
 //            unroll i.coarse …, i.by …, j.coarse … { vector j.by in 4 { C[…, … + j.by] = acc[…] where … } }
 //
 // An operand used by several elements is read once into registers; a loop along which an access is not contiguous stays

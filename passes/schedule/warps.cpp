@@ -2,8 +2,8 @@
 //
 //   warps 8
 //   before   parallel i.block in ceildiv(M, 128), j.block in ceildiv(N, 256) { parallel i in 128, j in 256 { … } }
-//   after    kernel C warps 8 { grid i.block …, j.block … { each i in 128, j in 256 on (i: 128 step; j: 256 thread.x) {
-//   … } } }
+//   after    kernel C warps 8 { grid i.block …, j.block … {
+//              each i in 128, j in 256 on (i: 128 step; j: 256 thread.x) { … } } }
 //
 // The last axis lies on the threads; an axis longer than the threads takes steps, a shorter one leaves threads to the
 // axis before it. Without a target the line acts on every kernel that is tiled and not bound.

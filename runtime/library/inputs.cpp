@@ -2,6 +2,7 @@
 #include "runtime/library/inputs.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -185,10 +186,28 @@ DimMap dims_of_request(const TensorFn& fn, const InputRequest& request) {
   return dims;
 }
 
+namespace {
+
+// Said before any work is done: what a call's tensors take, where the machine has less.
+void require_memory(const TensorFn& fn, const std::vector<std::pair<std::string, std::int64_t>>& dims) {
+  double needed = 0;
+  for (const Param& param : fn.params) {
+    double bytes = bytes_of(param.dtype);
+    for (const std::int64_t extent : shape_of(param.shape, dims)) bytes *= static_cast<double>(extent);
+    needed += bytes;
+  }
+  const double present = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  if (needed <= present) return;
+  throw MachineError(fmt::format("the tensors of this call take {:.3g} GB, and this machine has {:.3g} GB of memory", needed / 1e9, present / 1e9));
+}
+
+}  // namespace
+
 std::map<std::string, HostTensor> make_inputs(const TensorFn& fn, const DimMap& dims, const InputRequest& request) {
   std::map<std::string, HostTensor> result;
   std::vector<InputText> inputs = split_inputs(fn, request.inputs);
   std::vector<std::pair<std::string, std::int64_t>> names(dims.begin(), dims.end());
+  require_memory(fn, names);
   for (const Param& param : fn.params) {
     if (param.kind == ParamKind::Out) continue;
     std::string spec = "random";

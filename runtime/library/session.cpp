@@ -135,8 +135,8 @@ Selection select_schedule(const Program& program, const TensorFn& fn, const DimM
     if (std::vector<std::string> failed = failed_conditions(fn, schedule.when, dims); !failed.empty())
       throw UserError(schedule.span, fmt::format("schedule \"{}\" does not fit this call: {}", schedule.name, fmt::join(failed, "; ")));
   }
-  for (const std::string& text : request.then)
-    for (ScheduleLine& line : parse_schedule_lines(text)) selection.lines.push_back(std::move(line));
+  for (std::size_t n = 0; n < request.then.size(); ++n)
+    for (ScheduleLine& line : parse_schedule_lines(request.then[n], static_cast<int>(n) + 1)) selection.lines.push_back(std::move(line));
   return selection;
 }
 

@@ -37,7 +37,7 @@ struct Selection {
 
 struct SelectionRequest {
   std::string schedule;              // a unique beginning of a name; "none" for the lowered plan; empty: by the dims
-  std::vector<std::string> then;     // more lines
+  std::vector<std::string> then;     // more lines; in diagnostics they are files 1, 2, … behind the program's 0
   DimMap parameters;                 // overrides of schedule parameters
   std::string arch = "sm_90a";
   bool arch_matters = true;          // false on devices that are no GPU: `for` is not asked

@@ -2,15 +2,13 @@
 #include "runtime/library/verdict.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <random>
 #include <set>
 
 #include "ir/scalar.h"
-#include "runtime/oracle.h"
+#include "runtime/instruments.h"
 
 namespace tilewright {
 
@@ -57,55 +55,6 @@ std::vector<std::int64_t> sample_of(const std::vector<std::int64_t>& shape, std:
   return {chosen.begin(), chosen.end()};
 }
 
-std::vector<std::int64_t> coordinates_of(std::int64_t element, const std::vector<std::int64_t>& shape) {
-  std::vector<std::int64_t> result(shape.size());
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    result[d] = element % shape[d];
-    element /= shape[d];
-  }
-  return result;
-}
-
-struct Wrong {
-  std::string tensor;
-  std::vector<std::int64_t> first;
-  double got = 0;
-  double want = 0;
-  double bound = 0;
-  std::vector<std::int64_t> lowest;
-  std::vector<std::int64_t> highest;
-  std::int64_t count = 0;
-  std::int64_t unwritten = 0;
-  std::vector<std::int64_t> shape;
-};
-
-std::string relation_to_tiles(const Wrong& wrong, const std::vector<std::int64_t>& tiles) {
-  std::vector<std::string> facts;
-  for (std::size_t d = 0; d < wrong.shape.size(); ++d) {
-    if (wrong.lowest[d] == 0) continue;
-    for (auto tile = tiles.rbegin(); tile != tiles.rend(); ++tile)
-      if (wrong.lowest[d] % *tile == 0) {
-        bool last = wrong.lowest[d] == (wrong.shape[d] - 1) / *tile * *tile;
-        facts.push_back(fmt::format("axis {} is wrong from {}, a multiple of {}{}", d, wrong.lowest[d], *tile, last ? ", where the last, partial tile begins" : ""));
-        break;
-      }
-  }
-  return facts.empty() ? "" : fmt::format("\n  {}", fmt::join(facts, "\n  "));
-}
-
-std::string describe_wrong(const Wrong& wrong, const std::vector<std::int64_t>& tiles) {
-  std::string place = wrong.first.empty() ? wrong.tensor : fmt::format("{}[{}]", wrong.tensor, fmt::join(wrong.first, ", "));
-  std::string text = fmt::format("{} is {}, the definition gives {} (bound {:.3g})", place, wrong.got, wrong.want, wrong.bound);
-  if (!wrong.first.empty()) {
-    std::vector<std::string> box;
-    for (std::size_t d = 0; d < wrong.lowest.size(); ++d) box.push_back(fmt::format("{} .. {}", wrong.lowest[d], wrong.highest[d] + 1));
-    text += fmt::format("\n  {} elements are wrong, all within {}[{}]", wrong.count, wrong.tensor, fmt::join(box, ", "));
-  }
-  if (wrong.unwritten == wrong.count) text += "\n  they were never written";
-  else if (wrong.unwritten > 0) text += fmt::format("\n  {} of them were never written", wrong.unwritten);
-  return text + relation_to_tiles(wrong, tiles);
-}
-
 }  // namespace
 
 Verdict judge(const TensorFn& fn, const Plan& plan, const std::map<std::string, HostTensor>& inputs, const std::map<std::string, std::int64_t>& dims,
@@ -140,61 +89,21 @@ Verdict judge(const TensorFn& fn, const Plan& plan, const std::map<std::string, 
     options.sample[param.name] = sample_of(tensor.shape, std::clamp<std::int64_t>(most_operations / terms, 2048, 1 << 20));
     sampled = true;
   }
-  OracleResult oracle = evaluate(fn, before, options);
+  const OracleResult oracle = evaluate(fn, before, options);
+  const std::vector<std::int64_t> tiles = tile_sizes_of(plan);
   Verdict verdict;
-  std::vector<Wrong> all_wrong;
+  std::string wrong;
   for (const OracleTensor& output : oracle.outputs) {
     const HostTensor& got = results.tensors.at(output.name);
-    Wrong wrong;
-    wrong.tensor = output.name;
-    wrong.shape = got.shape;
-    for (std::size_t n = 0; n < output.count(); ++n) {
-      std::int64_t element = output.element(n);
-      double bound = output.bounds.empty() ? 0 : output.bounds[n];
-      double want = 0, have = 0;
-      bool right = true;
-      if (is_float(output.dtype)) {
-        want = output.values[n].f;
-        have = read_real(got, element);
-        if (std::isnan(want) || std::isnan(have)) right = std::isnan(want) && std::isnan(have);
-        else if (std::isinf(want) || std::isinf(have)) right = want == have || (std::isinf(bound));
-        else {
-          double error = std::abs(have - want);
-          double ratio = bound > 0 ? error / bound : error > 0 ? INFINITY : 0;
-          right = ratio <= 1;
-          verdict.worst_ratio = std::max(verdict.worst_ratio, ratio);
-        }
-      } else {
-        want = static_cast<double>(output.values[n].i);
-        have = static_cast<double>(read_integer(got, element));
-        right = std::abs(have - want) <= bound && (bound > 0 || read_integer(got, element) == output.values[n].i);
-      }
-      ++verdict.compared;
-      if (right) continue;
-      std::vector<std::int64_t> place = coordinates_of(element, got.shape);
-      if (wrong.count == 0) {
-        wrong.first = place;
-        wrong.got = have;
-        wrong.want = want;
-        wrong.bound = bound;
-        wrong.lowest = wrong.highest = place;
-      }
-      for (std::size_t d = 0; d < place.size(); ++d) {
-        wrong.lowest[d] = std::min(wrong.lowest[d], place[d]);
-        wrong.highest[d] = std::max(wrong.highest[d], place[d]);
-      }
-      ++wrong.count;
-      if (is_poison(got, element)) ++wrong.unwritten;
-    }
-    verdict.wrong += wrong.count;
-    if (wrong.count > 0) all_wrong.push_back(std::move(wrong));
+    const Comparison comparison = compare(output, got, {}, TileSizes(got.shape.size(), tiles));
+    verdict.worst_ratio = std::max(verdict.worst_ratio, comparison.worst_ratio);
+    verdict.compared += comparison.compared;
+    verdict.wrong += comparison.wrong;
+    if (!comparison.is_right()) wrong += (wrong.empty() ? "" : "\n") + comparison.text;
   }
-  if (all_wrong.empty()) {
-    verdict.text = fmt::format("right: {} elements{}, largest error / bound {:.3f}", verdict.compared, sampled ? " (a sample and the edges)" : "", verdict.worst_ratio);
-    return verdict;
-  }
-  verdict.text = "wrong: ";
-  for (std::size_t n = 0; n < all_wrong.size(); ++n) verdict.text += (n ? "\n" : "") + describe_wrong(all_wrong[n], tile_sizes_of(plan));
+  verdict.text = verdict.is_right() ? fmt::format("right: {} elements{}, largest error / bound {:.3f}", verdict.compared,
+                                                  sampled ? " (a sample and the edges)" : "", verdict.worst_ratio)
+                                    : "wrong: " + wrong;
   return verdict;
 }
 

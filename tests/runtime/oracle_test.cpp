@@ -105,6 +105,24 @@ TEST_SUITE("oracle") {
     }
   }
 
+  TEST_CASE("an intermediate that overflows f32 widens the bound to the quotient, and no further") {
+    // 1 / (1 + exp(-x)) for x = -89.5: exp is 7.4e38, which is infinite in f32, so a kernel gives 0.
+    TensorFn fn;
+    fn.name = "sigmoid";
+    fn.dims = {"N"};
+    fn.params = {param(ParamKind::In, "X", {v("N")}), param(ParamKind::Out, "Y", {v("N")})};
+    const Expr grown = call("exp", {sub(real(0, Dtype::F32), read("X", {v("i")}))}, Dtype::F32);
+    fn.statements = {define("Y", {axis("i", v("N"))}, div(real(1, Dtype::F32), binary(BinaryOp::Add, real(1, Dtype::F32), grown)))};
+    HostTensor x = make_tensor(Dtype::F32, {2});
+    write_real(x, 0, -89.5);
+    write_real(x, 1, -80);
+    const OracleTensor y = evaluate(fn, bind_arguments(signature_plan(fn), {{"X", x}})).outputs[0];
+    CHECK(y.values[0].f > 1e-39);
+    CHECK(y.bounds[0] >= y.values[0].f);
+    CHECK(y.bounds[0] <= 2 * y.values[0].f);
+    CHECK(y.bounds[1] < 1e-5 * y.values[1].f);
+  }
+
   TEST_CASE("typed rounds every operation, inside the bound") {
     const TensorFn fn = softmax();
     Arguments arguments = bind_arguments(signature_plan(fn), {{"X", filled(Dtype::F32, {3, 40}, 0.03)}});
