@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "passes/schedule/block_loops.h"
 #include "passes/schedule/passes.h"
@@ -22,26 +23,23 @@ namespace {
 
 constexpr std::string_view syntax = "warps 8";
 
-// The threads left are dealt from the last axis outwards, as far as they divide the axis.
+// The threads left are dealt from the last axis outwards, as many as divide both it and them. Where these are less than
+// a warp, a short axis takes as many threads as it has elements, and those beyond idle.
 Layout row_by_row(const std::vector<Axis>& axes, std::int64_t threads) {
+  constexpr std::int64_t warp = 32;
   std::vector<AxisLayout> layout(axes.size());
   std::int64_t taken = 1;
   for (std::size_t n = axes.size(); n-- > 0;) {
     std::int64_t extent = constant_extent(axes[n]).value_or(1);
     std::int64_t left = threads / taken;
-    std::int64_t share = extent >= left ? left : extent;
-    bool whole = left % share == 0;
-    if (!whole) left = share;  // threads beyond idle
-    std::int64_t steps = (extent + share - 1) / share;
+    std::int64_t share = std::gcd(extent, left);
+    if (extent < left && share < warp) share = extent;
+    if (left % share != 0) threads = taken * share;
+    std::int64_t steps = extent / share;
     layout[n].axis = axes[n].name;
-    if (steps * share != extent) {  // an axis that the threads do not divide keeps to steps
-      layout[n].factors = {Factor{extent, Place::Step, 1}};
-      continue;
-    }
     if (steps > 1 || share == 1) layout[n].factors.push_back(Factor{steps, Place::Step, 1});
     if (share > 1) layout[n].factors.push_back(Factor{share, Place::ThreadX, taken});
     taken *= share;
-    if (!whole) threads = taken;
   }
   number_steps(layout);
   return Layout{std::move(layout), 0};
