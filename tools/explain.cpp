@@ -23,7 +23,7 @@ ExitCode explain_verb(const Options& given) {
   std::vector<std::pair<std::string, std::int64_t>> names(dims.begin(), dims.end());
   CallClass call_class = class_of(fn, names);
   std::vector<Ledger> ledgers;
-  for (const Rung& rung : call.rungs) ledgers.push_back(ledger_of(finish(rung.plan, target_for(settings.execution.arch))));
+  for (const Rung& rung : call.rungs) ledgers.push_back(ledger_of(rung.plan, target_for(settings.execution.arch)));
 
   if (options.json) {
     nlohmann::json out;
@@ -37,7 +37,7 @@ ExitCode explain_verb(const Options& given) {
     for (std::size_t n = 0; n < call.rungs.size(); ++n) {
       nlohmann::json kernels = nlohmann::json::array();
       for (const KernelLedger& kernel : ledgers[n].kernels)
-        kernels.push_back({{"name", kernel.name}, {"threads", kernel.threads}, {"shared_bytes", kernel.shared_bytes}, {"buffer_registers", kernel.registers}});
+        kernels.push_back({{"name", kernel.name}, {"threads", kernel.threads}, {"shared_bytes", kernel.shared_bytes}, {"buffer_registers", kernel.registers}, {"most_registers", kernel.share}});
       out["rungs"].push_back({{"line", call.rungs[n].line}, {"kernels", kernels}});
     }
     std::cout << out.dump(2) << "\n";
@@ -53,13 +53,13 @@ ExitCode explain_verb(const Options& given) {
     bool taken = schedule->name == call.selection.schedule;
     std::cout << fmt::format("schedule    {} \"{}\"{}\n", taken ? "->" : "  ", schedule->name, against.empty() ? (taken ? "" : ": fits, but a later one does too") : ": " + fmt::format("{}", fmt::join(against, "; ")));
   }
-  std::cout << fmt::format("\n{:<60} {:<12} {:>8} {:>9} {:>10}\n", "line", "kernel", "threads", "shared", "registers");
+  std::cout << fmt::format("\n{:<60} {:<12} {:>8} {:>9} {:>10} {:>5}\n", "line", "kernel", "threads", "shared", "registers", "of");
   for (std::size_t n = 0; n < call.rungs.size(); ++n)
     for (std::size_t k = 0; k < ledgers[n].kernels.size(); ++k) {
       const KernelLedger& kernel = ledgers[n].kernels[k];
-      std::cout << fmt::format("{:<60} {:<12} {:>8} {:>9} {:>10}\n", k ? "" : n ? call.rungs[n].line : "(lowered)", kernel.name, kernel.threads, kernel.shared_bytes, kernel.registers);
+      std::cout << fmt::format("{:<60} {:<12} {:>8} {:>9} {:>10} {:>5}\n", k ? "" : n ? call.rungs[n].line : "(lowered)", kernel.name, kernel.threads, kernel.shared_bytes, kernel.registers, kernel.share);
     }
-  std::cout << "registers: what register buffers take of a thread; the assembler adds addresses and temporaries\n";
+  std::cout << "registers: what register buffers take of a thread that computes, and what it has at most; the assembler adds addresses and temporaries\n";
   return ExitCode::Success;
 }
 

@@ -7,6 +7,7 @@
 
 #include "ir/diagnostic.h"
 #include "passes/finish/deal.h"
+#include "passes/schedule/kernel_threads.h"
 
 namespace tilewright {
 
@@ -87,25 +88,42 @@ std::int64_t tile_elements(const Layout& layout) {
   return elements;
 }
 
-void require_shared_fits(const Block& kernel_body, const Target& target, Span span, const std::string& cure) {
-  std::int64_t total = 0;
-  std::string list;
+namespace {
+
+std::int64_t bytes_of_buffer(const Buffer& buffer) {
+  std::int64_t elements = 1;
+  for (const BufferAxis& axis : buffer.axes) elements *= axis.extent;
+  if (buffer.layout) elements = memory_elements(*buffer.layout);
+  return elements * bytes_of(buffer.dtype);
+}
+
+std::vector<Buffer> shared_buffers(const Block& kernel_body) {
+  std::vector<Buffer> result;
   walk(kernel_body, [&](const Stmt& stmt) {
-    const Buffer* buffer = as<Buffer>(stmt);
-    if (!buffer || buffer->space != Space::Shared) return true;
-    std::int64_t elements = 1;
-    for (const BufferAxis& axis : buffer->axes) elements *= axis.extent;
-    if (buffer->layout) elements = memory_elements(*buffer->layout);
-    std::int64_t bytes = elements * bytes_of(buffer->dtype);
-    list += fmt::format("{}`{}` {}", list.empty() ? "" : ", ", buffer->name, bytes);
-    total += (bytes + 15) / 16 * 16;
+    if (const Buffer* buffer = as<Buffer>(stmt); buffer && buffer->space == Space::Shared) result.push_back(*buffer);
     return true;
   });
-  if (total > target.shared_bytes)
-    throw UserError(span,
-                    fmt::format("{} bytes of shared memory are needed ({}), {} more than the {} that a block of {} has",
-                                total, list, total - target.shared_bytes, target.shared_bytes, target.arch),
-                    cure);
+  return result;
+}
+
+}  // namespace
+
+std::int64_t shared_bytes_of(const Block& kernel_body) {
+  std::int64_t total = 0;
+  for (const Buffer& buffer : shared_buffers(kernel_body)) total += (bytes_of_buffer(buffer) + 15) / 16 * 16;
+  return total;
+}
+
+void require_shared_fits(const Block& kernel_body, const Target& target, Span span, const std::string& cure) {
+  std::int64_t total = shared_bytes_of(kernel_body);
+  if (total <= target.shared_bytes) return;
+  std::string list;
+  for (const Buffer& buffer : shared_buffers(kernel_body))
+    list += fmt::format("{}`{}` {}", list.empty() ? "" : ", ", buffer.name, bytes_of_buffer(buffer));
+  throw UserError(span,
+                  fmt::format("{} bytes of shared memory are needed ({}), {} more than the {} that a block of {} has",
+                              total, list, total - target.shared_bytes, target.shared_bytes, target.arch),
+                  cure);
 }
 
 namespace {
@@ -120,12 +138,10 @@ std::int64_t registers_of(const Buffer& buffer) {
 
 }  // namespace
 
-void require_registers_fit(const Kernel& kernel, const Target& target, Span span, const std::string& cure) {
-  auto shape = stated_block_shape(kernel);
-  if (!shape) return;
+std::int64_t registers_of(const Block& kernel_body) {
   std::int64_t needed = 0;
   std::int64_t largest = 0;
-  walk(kernel.body, [&](const Stmt& stmt) {
+  walk(kernel_body, [&](const Stmt& stmt) {
     const Buffer* buffer = as<Buffer>(stmt);
     if (!buffer || buffer->space != Space::Register) return true;
     if (buffer->layout)
@@ -134,15 +150,19 @@ void require_registers_fit(const Kernel& kernel, const Target& target, Span span
       largest = std::max(largest, registers_of(*buffer));
     return true;
   });
+  return needed + largest;
+}
+
+void require_registers_fit(const Kernel& kernel, const Target& target, Span span, const std::string& cure) {
   constexpr std::int64_t others = 40;
-  constexpr std::int64_t most = 255;
-  std::int64_t share = std::min(most, target.registers_per_block / shape->total());
-  needed += largest;
-  if (needed + others > share)
+  if (roles_of(kernel).empty() && !stated_block_shape(kernel)) return;
+  ComputingThreads threads = computing_threads(kernel, target);
+  std::int64_t needed = registers_of(kernel.body);
+  if (needed + others > threads.registers)
     throw UserError(span,
                     fmt::format("register buffers take {} registers a thread, which with {} for all else are more than "
                                 "the {} that each of {} threads has",
-                                needed, others, share, shape->total()),
+                                needed, others, threads.registers, threads.count),
                     cure);
 }
 

@@ -24,11 +24,18 @@ std::optional<Layout> resized_layout(const Layout& layout, const std::vector<Buf
 // Elements from one copy of a tile to the next: all its rows with their padding.
 std::int64_t tile_elements(const Layout& layout);
 
+// Bytes that the shared buffers of a kernel take.
+std::int64_t shared_bytes_of(const Block& kernel_body);
+
 // Refuses, at `span`, a kernel body whose shared buffers do not fit in a block's memory, with the numbers.
 void require_shared_fits(const Block& kernel_body, const Target& target, Span span, const std::string& cure);
 
-// The same for a thread's registers: what register buffers need, and 40 more, must fit in its share. Of arrays that a
-// thread has for itself only the largest counts, for the others may not be alive with it.
+// 32-bit registers of a thread that register buffers need. Of arrays that a thread has for itself only the largest
+// counts, for the others may not be alive with it.
+std::int64_t registers_of(const Block& kernel_body);
+
+// The same for registers: what register buffers need, and 40 more, must fit in a thread's share, or in what the role
+// `consumer` has.
 void require_registers_fit(const Kernel& kernel, const Target& target, Span span, const std::string& cure);
 
 }  // namespace tilewright
