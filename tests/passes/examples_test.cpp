@@ -27,7 +27,7 @@ void run_schedule(const TensorFn& fn, const Schedule& schedule) {
     INFO("line ", line.text);
     plan = apply_line(plan, line, Target{});
     check_plan(plan);
-    exact = exact && is_exact(line.word);
+    exact = exact && numeric_class(line.word) == NumericClass::Exact;
   }
   if (exact) check_same_results(naive, plan, {}, Device::Interpreter);
 }
