@@ -264,6 +264,11 @@ bool mentions_buffer(const Block& body, std::string_view name) {
     if (const Store* store = as<Store>(stmt)) found |= store->target.buffer == name;
     if (const Fill* fill = as<Fill>(stmt)) found |= fill->buffer == name;
     if (const Copy* copy = as<Copy>(stmt)) found |= copy->target.buffer == name || copy->source.buffer == name;
+    if (const Mma* mma = as<Mma>(stmt))
+      found |= mma->target.buffer == name || mma->a.buffer == name || mma->b.buffer == name;
+    if (const Fold* fold = as<Fold>(stmt))
+      found |= fold->target.buffer == name || fold->source.buffer == name || fold->total == name;
+    if (const Lookback* lookback = as<Lookback>(stmt)) found |= lookback->target.buffer == name;
     return !found;
   });
   return found;

@@ -16,6 +16,7 @@ Plan peel(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan inline_tensor(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan fuse(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan pipeline(const Plan& plan, const ScheduleLine& line, const Target& target);
+Plan mma(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan contract(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan math(const Plan& plan, const ScheduleLine& line, const Target& target);
 
