@@ -25,7 +25,7 @@ constexpr std::array schedule_list = {
     SchedulePass{"stage", "stage A, B in shared at k.block", "the part of a tensor that a block reads is kept in shared memory", Exact, stage},
     SchedulePass{"vectorize", "vectorize 4", "neighbouring elements of a thread move in one access", Exact, vectorize},
     SchedulePass{"mma", "mma wgmma over i", "a sum of products over a staged tile goes to the tensor cores", Reassociates, mma},
-    SchedulePass{"pipeline", "pipeline k.block depth 2 via registers", "the next tiles are fetched while this one is used", Exact, pipeline},
+    SchedulePass{"pipeline", "pipeline k.block depth 4 via tma, in flight 1", "the next tiles are fetched while this one is used", Exact, pipeline},
     SchedulePass{"unroll", "unroll k 4", "a loop of constant extent is written out", Exact, unroll},
     SchedulePass{"peel", "peel k.block", "whole tiles lose their bounds checks, the last one keeps them", Exact, peel},
     SchedulePass{"contract", "contract off", "a fused multiply-add becomes a product and a sum", ChangesPrecision, contract},

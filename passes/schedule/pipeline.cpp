@@ -1,21 +1,27 @@
 // pipeline: fetch the tiles of the next trips while this one computes.
 //
-//   pipeline k.block depth 2 via registers
-//   before   shared As: f32[i 128, k 16] (…)
-//            serial k.block … { copy As[As.i, As.k] <- A[…]; copy Bs[…] <- B[…]; each … { … As[i, k] … } }
-//   after    shared As: f32[slot 2, i 128, k 16] (slot: 2 mem*2048; …)
-//            pipe p: As, Bs slots 2 via registers scope block
+//   pipeline k.block depth 4 via tma, in flight 1
+//   before   shared As: bf16[i 128, k 64] (…)
+//            serial k.block … { copy As[As.i, As.k] <- A[…]; copy Bs[…] <- B[…]; mma acc[i, j] += As[i, k] * … }
+//   after    shared As: bf16[slot 4, i 128, k 64] (slot: 4 mem*8192; …)
+//            pipe p: As, Bs slots 4 via tma in flight 1 scope block
 //            serial k.block … { acquire p; copy As[p.in, As.i, As.k] <- A[…]; copy Bs[p.in, …] <- B[…]; commit p
-//                               wait p; each … { … As[p.out, i, k] … }; release p }
+//                               wait p; mma acc[i, j] += As[p.out, i, k] * …; release p }
 //
 // No code moves: the staged buffers gain a slot axis and the pipe its four verbs; what runs ahead follows from them.
+// `via registers`: a thread loads the next tile into registers and stores it when the slot is free, in 2 slots.
+// `via cp.async` (sm_80 and later): threads start copies past the registers. `via tma` (sm_90 and later): the copy
+// engine fetches whole boxes. `in flight n`: a slot is released n trips after its use has started.
 //
-// Needs: tiles staged at the loop, and room for all slots. `via registers` has two slots: a thread loads the next tile
-// into registers and stores it when the slot is free.
+// Needs: tiles staged at the loop, room for all slots, depth > n; for cp.async and tma a fill of 0 and a tensor whose
+// rows start where they need it, as facts of the schedule.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
+#include "passes/schedule/asynchronous_copy.h"
 #include "passes/schedule/passes.h"
 #include "passes/schedule/shared_tile.h"
 
@@ -23,23 +29,64 @@ namespace tilewright {
 
 namespace {
 
-constexpr std::string_view syntax = "pipeline k.block depth 2 via registers";
+constexpr std::string_view syntax = "pipeline k.block depth 4 via tma, in flight 1";
+
+struct PipelineLine {
+  LineName at;
+  LineNumber depth;
+  LineName mechanism;
+  LineNumber in_flight;
+};
+
+PipelineLine read_line(const ScheduleLine& line) {
+  LineReader reader(line, syntax);
+  PipelineLine result;
+  result.at = reader.name("the name of a loop");
+  reader.expect("depth");
+  result.depth = reader.number("a number of slots", 2);
+  reader.expect("via");
+  result.mechanism = reader.name("`registers`, `cp.async` or `tma`");
+  if (reader.accept(",")) {
+    reader.expect("in");
+    reader.expect("flight");
+    result.in_flight = reader.number("a number of trips", 0);
+  }
+  reader.end();
+  const std::string& mechanism = result.mechanism.text;
+  if (mechanism != "registers" && mechanism != "cp.async" && mechanism != "tma")
+    throw UserError(result.mechanism.span, fmt::format("there is no pipeline via `{}`", mechanism),
+                    "`via registers` works on every architecture, `via cp.async` from sm_80, `via tma` from sm_90");
+  if (mechanism == "registers" && (result.depth.value != 2 || result.in_flight.value != 0))
+    throw UserError(
+        result.depth.span,
+        fmt::format("depth {}: a pipeline via registers has 2 slots, one in use and one that is filled, and "
+                    "no trip in flight",
+                    result.depth.value));
+  if (result.in_flight.value >= result.depth.value)
+    throw UserError(result.in_flight.span,
+                    fmt::format("{} trips in flight hold {} slots, and one is filled; depth {} is too little",
+                                result.in_flight.value, result.in_flight.value + 1, result.depth.value),
+                    fmt::format("`depth {}` or more", result.in_flight.value + 1));
+  return result;
+}
 
 class Pipelining {
  public:
-  Pipelining(Names& names, LineName at, int depth) : at_(std::move(at)), depth_(depth), pipe_(names.fresh("p")) {}
+  Pipelining(Names& names, const PipelineLine& line) : line_(line), at_(line.at), pipe_(names.fresh("p")) {}
 
-  Block apply(const Block& block) {
+  // `asynchronous`: null for a pipeline via registers.
+  Block apply(const Block& block, AsynchronousCopies* asynchronous) {
     find_buffers(block);
     if (buffers_.empty())
       throw UserError(at_.span, fmt::format("nothing is staged at `{}`; a pipeline carries staged tiles", at_.text),
                       fmt::format("`stage A in shared at {}` first", at_.text));
     refuse_other_uses(block);
+    if (asynchronous) check_copies(block, *asynchronous);
     Block result = with_slots(block);
     auto behind = std::find_if(result.begin(), result.end(), [](const Stmt& stmt) {
       return !as<Buffer>(stmt) && !as<Role>(stmt) && !as<Pipe>(stmt);
     });
-    Pipe pipe{pipe_, buffers_, depth_, "registers", 0, PipeScope::Cta};
+    Pipe pipe{pipe_, buffers_, depth(), line_.mechanism.text, static_cast<int>(line_.in_flight.value), PipeScope::Cta};
     Span span = behind == result.end() ? Span{} : (*behind)->span;
     result.insert(behind, make_stmt(std::move(pipe), span));
     return result;
@@ -49,6 +96,20 @@ class Pipelining {
   bool is_the_loop(const Stmt& stmt) const {
     const Loop* loop = as<Loop>(stmt);
     return loop && loop->kind == LoopKind::Serial && loop->axes.back().name == at_.text;
+  }
+
+  int depth() const { return static_cast<int>(line_.depth.value); }
+
+  void check_copies(const Block& block, AsynchronousCopies& asynchronous) const {
+    std::map<std::string, Buffer> tiles;
+    walk(block, [&](const Stmt& stmt) {
+      if (const Buffer* buffer = as<Buffer>(stmt)) tiles[buffer->name] = *buffer;
+      if (is_the_loop(stmt))
+        for (const Stmt& inner : as<Loop>(stmt)->body)
+          if (const Copy* copy = as<Copy>(inner)) asynchronous.need(*copy, tiles.at(copy->target.buffer));
+      return true;
+    });
+    asynchronous.refuse_missing_facts();
   }
 
   void find_buffers(const Block& block) {
@@ -93,8 +154,9 @@ class Pipelining {
       if (const Buffer* buffer = as<Buffer>(stmt); buffer && is_piped(buffer->name)) {
         Buffer node = *buffer;
         std::int64_t elements = tile_elements(*buffer->layout);
-        node.axes.insert(node.axes.begin(), BufferAxis{"slot", depth_});
-        node.layout->axes.insert(node.layout->axes.begin(), AxisLayout{"slot", {Factor{depth_, Place::Mem, elements}}});
+        node.axes.insert(node.axes.begin(), BufferAxis{"slot", depth()});
+        node.layout->axes.insert(node.layout->axes.begin(),
+                                 AxisLayout{"slot", {Factor{depth(), Place::Mem, elements}}});
         result.push_back(make_stmt(std::move(node), stmt->span));
       } else if (is_the_loop(stmt)) {
         result.push_back(map_bodies(stmt, [&](const Block& inner) { return with_verbs(inner); }));
@@ -124,6 +186,14 @@ class Pipelining {
       if (!access || !is_piped(access->access.buffer)) return expr;
       return load(with_slot(access->access, ".out"), expr->dtype, expr->span);
     });
+    rest = rewrite_statements(rest, [&](const Stmt& stmt) -> Block {
+      const Mma* mma = as<Mma>(stmt);
+      if (!mma) return {stmt};
+      Mma node = *mma;
+      for (Access* operand : {&node.a, &node.b})
+        if (is_piped(operand->buffer)) *operand = with_slot(*operand, ".out");
+      return {make_stmt(std::move(node), stmt->span)};
+    });
     Span first = copies.front()->span;
     Span last = rest.empty() ? first : rest.back()->span;
     Block result;
@@ -137,8 +207,8 @@ class Pipelining {
     return result;
   }
 
-  LineName at_;
-  int depth_;
+  const PipelineLine& line_;
+  const LineName& at_;
   std::string pipe_;
   std::vector<std::string> buffers_;
 };
@@ -146,27 +216,18 @@ class Pipelining {
 }  // namespace
 
 Plan pipeline(const Plan& plan, const ScheduleLine& line, const Target& target) {
-  LineReader reader(line, syntax);
-  LineName at = reader.name("the name of a loop");
-  reader.expect("depth");
-  LineNumber depth = reader.number("a number of slots", 2);
-  reader.expect("via");
-  LineName mechanism = reader.name("`registers`");
-  reader.end();
-  if (mechanism.text != "registers")
-    throw UserError(mechanism.span, fmt::format("there is no pipeline via `{}`", mechanism.text),
-                    "`via registers` works on every architecture");
-  if (depth.value != 2)
-    throw UserError(
-        depth.span,
-        fmt::format("depth {}: a pipeline via registers has 2 slots, one in use and one that is filled", depth.value));
+  PipelineLine read = read_line(line);
+  std::optional<AsynchronousCopies> asynchronous;
+  if (read.mechanism.text != "registers")
+    asynchronous.emplace(plan, target, read.mechanism.text, read.mechanism.span,
+                         "`via registers` works on every architecture");
   Names names(plan);
-  return map_kernels_with(plan, line, {at}, [&](const Kernel& kernel) {
+  return map_kernels_with(plan, line, {read.at}, [&](const Kernel& kernel) {
     Kernel result = kernel;
     result.body = map_block_body(kernel.body, [&](const Block& block) {
-      return Pipelining(names, at, static_cast<int>(depth.value)).apply(block);
+      return Pipelining(names, read).apply(block, asynchronous ? &*asynchronous : nullptr);
     });
-    require_shared_fits(result.body, target, line.span, "make the tile smaller");
+    require_shared_fits(result.body, target, line.span, "make the tile or the depth smaller");
     return result;
   });
 }
