@@ -17,6 +17,7 @@ Plan inline_tensor(const Plan& plan, const ScheduleLine& line, const Target& tar
 Plan fuse(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan pipeline(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan mma(const Plan& plan, const ScheduleLine& line, const Target& target);
+Plan roles(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan contract(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan math(const Plan& plan, const ScheduleLine& line, const Target& target);
 
