@@ -18,6 +18,7 @@ Plan fuse(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan pipeline(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan mma(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan roles(const Plan& plan, const ScheduleLine& line, const Target& target);
+Plan cluster(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan contract(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan math(const Plan& plan, const ScheduleLine& line, const Target& target);
 
