@@ -19,6 +19,7 @@ Plan pipeline(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan mma(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan roles(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan cluster(const Plan& plan, const ScheduleLine& line, const Target& target);
+Plan epilogue(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan contract(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan math(const Plan& plan, const ScheduleLine& line, const Target& target);
 
