@@ -13,7 +13,8 @@ FnTable::FnTable(const std::vector<AstFn>& fns, Sink& sink) : sink_(sink) {
   for (const AstFn& fn : fns) {
     const std::string& name = fn.name.text;
     const bool has_dot = name.find('.') != std::string::npos;
-    if (find_function(name) || has_dot) {
+    const FunctionInfo* function = find_function(name);
+    if (has_dot || (function && function->group != FunctionGroup::Structural)) {
       sink.error(fn.name.span, has_dot ? fmt::format("`{}` has a dot, but the name of a fn is one word", name)
                                        : fmt::format("`{}` is a function of the language and cannot name a fn", name));
       continue;

@@ -49,7 +49,7 @@ constexpr FunctionGroup fast = FunctionGroup::Fast;
 constexpr FunctionGroup structural = FunctionGroup::Structural;
 
 // Name, arity, group, takes float, takes integer; CUDA C and libdevice spellings of f32 and f64; a fixed result.
-constexpr std::array<FunctionInfo, 49> function_table = {{
+constexpr std::array<FunctionInfo, 51> function_table = {{
     {"fma", 3, exact, true, false, "fmaf", "fma", "", ""},
     {"fma.kept", 3, exact, true, false, "fmaf", "fma", "", ""},
     {"sqrt", 1, exact, true, false, "sqrtf", "sqrt", "", ""},
@@ -101,6 +101,8 @@ constexpr std::array<FunctionInfo, 49> function_table = {{
 
     {"within", 3, structural, false, true, "", "", "", "", Dtype::Index},
     {"resident", 1, structural, false, true, "", "", "", "", Dtype::Index},
+    {"rows", 2, structural, false, true, "", "", "", "", Dtype::I32},
+    {"grouped", 3, structural, false, true, "", "", "", "", Dtype::I32},
     {"hilbert", 2, structural, false, true, "", "", "", "", Dtype::I32},
 }};
 

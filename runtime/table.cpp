@@ -29,29 +29,9 @@ std::pair<std::int64_t, std::int64_t> hilbert_position(std::int64_t side, std::i
   return {y, x};
 }
 
-}  // namespace
-
-HostTensor make_table(const Table& table, const std::vector<std::pair<std::string, std::int64_t>>& dims) {
-  const Call* call = as<Call>(table.value);
-  if (call == nullptr || call->arguments.size() != 2 || (call->function != "hilbert" && call->function != "rows"))
-    throw UserError(table.value->span, fmt::format("table `{}` has a formula that is not known; `hilbert(a, b)` and `rows(a, b)` are", table.name));
-  const std::int64_t rows = evaluate_index(call->arguments[0], dims);
-  const std::int64_t columns = evaluate_index(call->arguments[1], dims);
-  HostTensor result = make_tensor(table.dtype, shape_of(table.shape, dims));
-  if (rows < 0 || columns < 0 || result.shape != std::vector<std::int64_t>{rows * columns, 2})
-    throw UserError(table.value->span, fmt::format("table `{}` has the shape [{}], but {} by {} tiles need [{}, 2]", table.name,
-                                                   fmt::join(result.shape, ", "), rows, columns, rows * columns));
-  std::int64_t next = 0;
-  const auto put = [&](std::int64_t row, std::int64_t column) {
-    write_integer(result, next++, row);
-    write_integer(result, next++, column);
-  };
-  if (call->function == "rows") {
-    for (std::int64_t row = 0; row < rows; ++row)
-      for (std::int64_t column = 0; column < columns; ++column) put(row, column);
-    return result;
-  }
-  // A curve through squares as wide as the shorter side, along the longer one; what lies outside is left out.
+// A curve through squares as wide as the shorter side, along the longer one; what lies outside is left out.
+template <class Put>
+void put_along_curve(std::int64_t rows, std::int64_t columns, const Put& put) {
   std::int64_t side = 1;
   while (side < std::min(rows, columns)) side *= 2;
   const bool is_tall = rows > columns;
@@ -63,6 +43,43 @@ HostTensor make_table(const Table& table, const std::vector<std::pair<std::strin
       (is_tall ? row : column) += square * side;
       if (row < rows && column < columns) put(row, column);
     }
+}
+
+// Bands of `group` rows, each walked column by column.
+template <class Put>
+void put_in_groups(std::int64_t rows, std::int64_t columns, std::int64_t group, const Put& put) {
+  for (std::int64_t first = 0; first < rows; first += group)
+    for (std::int64_t column = 0; column < columns; ++column)
+      for (std::int64_t row = first; row < std::min(first + group, rows); ++row) put(row, column);
+}
+
+}  // namespace
+
+HostTensor make_table(const Table& table, const std::vector<std::pair<std::string, std::int64_t>>& dims) {
+  const Call* call = as<Call>(table.value);
+  const std::string formula = call == nullptr ? "" : call->function;
+  const std::size_t expected = formula == "grouped" ? 3 : 2;
+  if ((formula != "hilbert" && formula != "rows" && formula != "grouped") || call->arguments.size() != expected)
+    throw UserError(table.value->span, fmt::format("table `{}` has a formula that is not known; `hilbert(a, b)`, `rows(a, b)` and "
+                                                   "`grouped(a, b, rows)` are", table.name));
+  const std::int64_t rows = evaluate_index(call->arguments[0], dims);
+  const std::int64_t columns = evaluate_index(call->arguments[1], dims);
+  HostTensor result = make_tensor(table.dtype, shape_of(table.shape, dims));
+  if (rows < 0 || columns < 0 || result.shape != std::vector<std::int64_t>{rows * columns, 2})
+    throw UserError(table.value->span, fmt::format("table `{}` has the shape [{}], but {} by {} tiles need [{}, 2]", table.name,
+                                                   fmt::join(result.shape, ", "), rows, columns, rows * columns));
+  std::int64_t next = 0;
+  const auto put = [&](std::int64_t row, std::int64_t column) {
+    write_integer(result, next++, row);
+    write_integer(result, next++, column);
+  };
+  if (formula == "hilbert") {
+    put_along_curve(rows, columns, put);
+    return result;
+  }
+  const std::int64_t group = formula == "grouped" ? evaluate_index(call->arguments[2], dims) : 1;
+  if (group < 1) throw UserError(table.value->span, fmt::format("table `{}` has groups of {} rows", table.name, group));
+  put_in_groups(rows, columns, group, put);
   return result;
 }
 

@@ -11,8 +11,9 @@
 
 namespace tilewright {
 
-// `hilbert(a, b)`: the a·b tiles (row, column), neighbours along a Hilbert curve; `rows(a, b)`: row by row. Throws
-// UserError on another function or a shape that does not fit.
+// The a·b tiles (row, column), `hilbert(a, b)`: neighbours along a Hilbert curve; `rows(a, b)`: row by row;
+// `grouped(a, b, g)`: bands of g rows, each column by column. Throws UserError on another function or a shape that does
+// not fit.
 HostTensor make_table(const Table& table, const std::vector<std::pair<std::string, std::int64_t>>& dims);
 
 }  // namespace tilewright

@@ -1,0 +1,176 @@
+// persist: as many blocks as fit stay on the GPU, each takes one tile after the other.
+//
+//   persist order hilbert
+//   before   grid i.block in ceildiv(M, 128), j.block in ceildiv(N, 256) { reg acc…; shared As…; pipe p…; … }
+//   after    dim workers = resident(C)
+//            table order: i32[ceildiv(M, 128)*ceildiv(N, 256), 2] = hilbert(ceildiv(M, 128), ceildiv(N, 256))
+//            grid worker in workers { shared As…; pipe p…
+//              serial tile in worker .. ceildiv(M, 128)*ceildiv(N, 256) step workers {
+//                let i.block = index(order[tile, 0]) in 0 .. ceildiv(M, 128); let j.block = …; reg acc…; … } }
+//
+// The old names go on as values. Shared buffers and pipes move out of the tile loop, so that a pipe runs on over tiles;
+// accumulators stay in it. `order rows` is the order of the grid, `grouped` goes down groups of 8 rows (or `grouped
+// n`), `hilbert` follows a curve whose neighbours share operands in L2. The order is over the last two grid loops; a
+// grid of one loop has none.
+//
+// Needs: a bound grid. A cluster loop stays directly inside the grid, so that a worker is a cluster.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "passes/loops.h"
+#include "passes/schedule/passes.h"
+
+namespace tilewright {
+
+namespace {
+
+constexpr std::string_view syntax = "persist order hilbert";
+
+struct Order {
+  std::string function;   // of the table
+  std::int64_t rows = 0;  // of a group
+};
+
+Order read_order(const ScheduleLine& line) {
+  LineReader reader(line, syntax);
+  reader.expect("order");
+  LineName name = reader.name("`rows`, `grouped` or `hilbert`");
+  Order result{name.text, 8};
+  if (name.text != "rows" && name.text != "grouped" && name.text != "hilbert")
+    throw UserError(name.span,
+                    fmt::format("there is no order `{}`; `rows`, `grouped` and `hilbert` are there", name.text));
+  if (name.text == "grouped" && !reader.at_end()) result.rows = reader.number("the number of rows of a group").value;
+  reader.end();
+  return result;
+}
+
+class Persisting {
+ public:
+  Persisting(Plan& plan, Names& names, const Order& order, Span line)
+      : plan_(plan), names_(names), order_(order), line_(line) {}
+
+  // The kernel, with a dim and perhaps a table that the plan gains.
+  Kernel apply(const Kernel& kernel, std::optional<Table>& table) {
+    auto grid = std::find_if(kernel.body.begin(), kernel.body.end(), [](const Stmt& stmt) {
+      const Loop* loop = as<Loop>(stmt);
+      return loop && loop->kind == LoopKind::Grid;
+    });
+    if (grid == kernel.body.end())
+      throw UserError(
+          line_,
+          fmt::format("kernel `{}` has no grid; its loops are {}", kernel.name, in_words(loop_names(kernel.body))),
+          "`warps` or `bind` first");
+    const Loop& loop = *as<Loop>(*grid);
+    for (const Axis& axis : loop.axes)
+      if (axis.name == "worker" || axis.step)
+        throw UserError(line_, fmt::format("the grid of kernel `{}` is over workers already", kernel.name));
+    workers_ = names_.fresh("workers");
+    plan_.dims.push_back(Dim{workers_, call("resident", {var(kernel.name)}, Dtype::Index)});
+    tile_ = names_.fresh("tile");
+    make_values(loop, table, (*grid)->span);
+
+    Axis worker{names_.fresh("worker"), integer(0), var(workers_), {}, line_};
+    first_ = var(worker.name);
+    Kernel result = kernel;
+    Stmt& place = result.body[static_cast<std::size_t>(grid - kernel.body.begin())];
+    place =
+        make_stmt(Loop{LoopKind::Grid, {worker}, std::nullopt, around_tiles(loop.body, (*grid)->span)}, (*grid)->span);
+    return result;
+  }
+
+ private:
+  // let i.block = index(order[tile, 0]) in 0 .. ceildiv(M, 128), …
+  void make_values(const Loop& grid, std::optional<Table>& table, Span span) {
+    std::size_t rank = grid.axes.size();
+    tiles_ = extent_of(grid.axes[0]);
+    for (std::size_t n = 1; n < rank; ++n) tiles_ = tiles_ * extent_of(grid.axes[n]);
+    auto add = [&](const Axis& axis, Expr value) {
+      Expr lo = axis.lo ? axis.lo : integer(0);
+      values_.push_back(make_stmt(Let{axis.name, lo + value, lo, axis.hi}, span));
+    };
+    if (rank == 1) return add(grid.axes[0], var(tile_));
+    const Axis& row = grid.axes[rank - 2];
+    const Axis& column = grid.axes[rank - 1];
+    Expr plane = extent_of(row) * extent_of(column);
+    Expr left = var(tile_);
+    for (std::size_t n = 0; n + 2 < rank; ++n) {
+      Expr behind = plane;
+      for (std::size_t m = n + 1; m + 2 < rank; ++m) behind = extent_of(grid.axes[m]) * behind;
+      add(grid.axes[n], binary(BinaryOp::Div, left, behind));
+      left = binary(BinaryOp::Mod, left, behind);
+    }
+    std::string name = names_.fresh("order");
+    std::vector<Expr> arguments = {extent_of(row), extent_of(column)};
+    if (order_.function == "grouped") arguments.push_back(integer(order_.rows));
+    table = Table{name, Dtype::I32, {plane, integer(2)}, call(order_.function, std::move(arguments), Dtype::I32)};
+    auto entry = [&](std::int64_t n) {
+      return cast(Dtype::Index, load(Access{name, {left, integer(n)}, {}, span}, Dtype::I32));
+    };
+    add(row, entry(0));
+    add(column, entry(1));
+  }
+
+  Block around_tiles(const Block& body, Span span) const {
+    Block result;
+    Block inside = values_;
+    for (const Stmt& stmt : body) {
+      const Loop* loop = as<Loop>(stmt);
+      if (loop && loop->kind == LoopKind::Cluster)
+        return {map_bodies(stmt, [&](const Block& inner) { return around_tiles(inner, span); })};
+      const Buffer* buffer = as<Buffer>(stmt);
+      bool goes_out = (buffer && buffer->space == Space::Shared) || as<Pipe>(stmt);
+      (goes_out ? result : inside).push_back(stmt);
+    }
+    Axis tiles{tile_, first_, tiles_, var(workers_), line_};
+    result.push_back(make_stmt(Loop{LoopKind::Serial, {tiles}, std::nullopt, std::move(inside)}, span));
+    return result;
+  }
+
+  Plan& plan_;
+  Names& names_;
+  const Order& order_;
+  Span line_;
+  std::string workers_;
+  std::string tile_;
+  Expr first_;
+  Expr tiles_;
+  Block values_;
+};
+
+bool has_grid(const Kernel& kernel) {
+  return std::any_of(kernel.body.begin(), kernel.body.end(), [](const Stmt& stmt) {
+    const Loop* loop = as<Loop>(stmt);
+    return loop && loop->kind == LoopKind::Grid;
+  });
+}
+
+}  // namespace
+
+Plan persist(const Plan& plan, const ScheduleLine& line, const Target&) {
+  Order order = read_order(line);
+  if (!line.target.empty()) kernel_named(plan, {line.target, line.span});
+  std::size_t count = kernels_of(plan).size();
+  Plan result = plan;
+  Names names(plan);
+  std::vector<Step> steps;
+  bool acted = false;
+  for (const Step& step : plan.steps) {
+    const Kernel* kernel = std::get_if<Kernel>(&step);
+    bool meant = kernel && (line.target.empty() ? count == 1 || has_grid(*kernel) : kernel->name == line.target);
+    if (!meant) {
+      steps.push_back(step);
+      continue;
+    }
+    acted = true;
+    std::optional<Table> table;
+    Kernel changed = Persisting(result, names, order, line.span).apply(*kernel, table);
+    if (table) steps.emplace_back(std::move(*table));
+    steps.emplace_back(std::move(changed));
+  }
+  if (!acted) throw UserError(line.span, "no kernel has a grid", "`warps` or `bind` first");
+  result.steps = std::move(steps);
+  return result;
+}
+
+}  // namespace tilewright
