@@ -24,7 +24,7 @@ constexpr std::optional<Dtype> statement = std::nullopt;
 constexpr std::optional<Dtype> of_operands = Dtype::Index;
 
 // Name, least and most operands, result, effect, convergence, PTX, meaning. In PTX a shared place is its 32-bit address.
-constexpr std::array<InstrInfo, 50> table = {{
+constexpr std::array<InstrInfo, 51> table = {{
     {"barrier.block", 0, 0, statement, orders, cta, "barrier.sync 0;", "all threads of the block wait for each other; memory before is seen behind"},
     {"barrier.named", 2, 2, statement, orders, warp, "barrier.sync %0, %1;", "barrier number %0 for %1 threads"},
     {"barrier.warp", 0, 0, statement, orders, warp, "bar.warp.sync 0xffffffff;", "all lanes of the warp wait for each other"},
@@ -52,6 +52,7 @@ constexpr std::array<InstrInfo, 50> table = {{
     {"error.report", 2, 2, statement, writes, any, "", "keeps site %0 and the index or bound %1 in the error word of the call, where no offender is there yet"},
 
     {"cp.async", 3, 3, statement, both, any, "cp.async.ca.shared.global [%0], [%1], %2;", "starts a copy of %2 bytes (4, 8, 16) from global %1 to shared %0"},
+    {"cp.async.fill", 4, 4, statement, both, any, "cp.async.ca.shared.global [%0], [%1], %2, %3;", "as cp.async, of which %3 bytes are read and the rest is 0"},
     {"cp.async.commit", 0, 0, statement, none, any, "cp.async.commit_group;", "closes the group of copies started so far"},
     {"cp.async.wait", 1, 1, statement, orders, any, "cp.async.wait_group %0;", "waits until at most %0 groups are open"},
 

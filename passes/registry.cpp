@@ -40,6 +40,7 @@ constexpr std::array schedule_list = {
 constexpr std::array finishing_list = {
     FinishingPass{"bind_default", "binds and deals what is left", Exact, bind_default},
     FinishingPass{"guard", "rules and predicates become selects and ifs", Exact, guard},
+    FinishingPass{"split_roles", "one body a role; without roles, the copies of a pipe run ahead", Exact, split_roles},
     FinishingPass{"expand", "deals, layouts and verbs become thread indices, addresses and instructions", Exact, expand},
     FinishingPass{"place_shared", "shared buffers get their offsets", Exact, place_shared},
     // Behind place_shared, for barriers are decided by buffer and never by address.

@@ -78,12 +78,19 @@ Kernel deal_rest(const Plan& plan, const Kernel& kernel) {
   if (!stated_block_shape(kernel) && most > 1) result.warps = warps_for(most);
   BlockShape block = stated_block_shape(result).value_or(BlockShape{});
   std::vector<Buffer> buffers = buffers_in(kernel.body);
+  std::vector<std::string> by_engine;
+  walk(kernel.body, [&](const Stmt& stmt) {
+    const Pipe* pipe = as<Pipe>(stmt);
+    if (pipe && pipe->mechanism.starts_with("tma")) by_engine.insert(by_engine.end(), pipe->buffers.begin(), pipe->buffers.end());
+    return true;
+  });
   result.body = rewrite_statements(kernel.body, [&](const Stmt& stmt) -> Block {
     if (const Copy* old = as<Copy>(stmt); old && !old->deal) {
-      bool in_registers = false;
+      bool has_deal = false;  // by its registers, or it is moved by the copy engine
+      for (const std::string& name : by_engine) has_deal |= name == old->target.buffer || name == old->source.buffer;
       for (const Buffer& buffer : buffers)
-        in_registers |= buffer.space == Space::Register && (buffer.name == old->target.buffer || buffer.name == old->source.buffer);
-      if (in_registers) return {stmt};  // it follows the register buffer
+        has_deal |= buffer.space == Space::Register && (buffer.name == old->target.buffer || buffer.name == old->source.buffer);
+      if (has_deal) return {stmt};
       Copy copy = *old;
       copy.deal = choose_copy_deal(plan, *old, buffers, block);
       return {make_stmt(std::move(copy), stmt->span)};

@@ -19,6 +19,10 @@ std::optional<BlockShape> stated_block_shape(const Kernel& kernel) {
     return block;
   }
   if (kernel.warps > 0) return BlockShape{kernel.warps * 32, 1, 1};
+  int warps = 0;  // of roles
+  for (const Stmt& stmt : kernel.body)
+    if (const Role* role = as<Role>(stmt)) warps = std::max(warps, role->last_warp);
+  if (warps > 0) return BlockShape{warps * 32, 1, 1};
   return std::nullopt;
 }
 

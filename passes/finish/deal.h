@@ -20,7 +20,7 @@ struct BlockShape {
   friend bool operator==(const BlockShape&, const BlockShape&) = default;
 };
 
-// The shape that the kernel states (threads, or 32 x warps); nothing where it states none.
+// The shape that the kernel states (threads, 32 x warps, or the warps of its roles); nothing where it states none.
 std::optional<BlockShape> stated_block_shape(const Kernel& kernel);
 
 // The linear index of the thread in its block or role.

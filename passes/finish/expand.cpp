@@ -9,11 +9,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "ir/diagnostic.h"
 #include "passes/finish/conditions.h"
 
 namespace tilewright {
+
+namespace {
+
+Interval range_of_let(const Let& let, const Ranges& ranges) {
+  Interval range = interval_of(let.value, ranges);
+  if (let.lo && !range.lo) range.lo = interval_of(let.lo, ranges).lo;
+  if (let.hi && !range.hi)
+    if (auto hi = interval_of(let.hi, ranges).hi) range.hi = *hi - 1;
+  return range;
+}
+
+}  // namespace
 
 ExpandContext::ExpandContext(const Plan& source, const Kernel& kernel, BlockShape shape)
     : plan(source), block(shape), buffers(buffers_in(kernel.body)), flattener(source, buffers_in(kernel.body)),
@@ -51,7 +64,12 @@ std::int64_t ExpandContext::alignment_of(const std::string& name) const {
 }
 
 Expander::Expander(const Plan& plan, const Kernel& kernel, BlockShape block, const Target& target)
-    : kernel_(kernel), target_(target), context_(plan, kernel, block) {}
+    : kernel_(kernel), target_(target), context_(plan, kernel, block), whole_(block) {}
+
+bool counts_up(const Loop& loop) {
+  return loop.kind == LoopKind::Serial && loop.axes.size() == 1 && (!loop.axes[0].lo || is_integer_constant(loop.axes[0].lo, 0)) &&
+         (!loop.axes[0].step || is_integer_constant(loop.axes[0].step, 1));
+}
 
 Kernel Expander::run() {
   Kernel result;
@@ -63,19 +81,25 @@ Kernel Expander::run() {
   result.launch.grid = {integer(1)};
   Block body;
   for (const Stmt& stmt : kernel_.body) {
+    if (as<Role>(stmt)) continue;
     const Loop* grid = as<Loop>(stmt);
     if (grid && grid->kind == LoopKind::Grid) {
+      const Block& inner = bind_cluster(*grid, stmt);
       result.launch.grid = bind_grid(*grid, stmt->span);
-      block_level(grid->body, body);
+      whole_block(inner, body);
     } else {
-      block_level({stmt}, body);
+      whole_block({stmt}, body);
     }
   }
+  body = with_cursors(std::move(body));
   body = name_linear_thread(std::move(body));
   for (const auto& [name, value, span] : lets_) result.body.push_back(make_stmt(Let{name, value, {}, {}}, span));
   result.body.insert(result.body.end(), body.begin(), body.end());
   result.launch.arguments = arguments(result);
-  result.launch.min_blocks = blocks_that_fit();
+  result.launch.min_blocks = sets_registers_ ? 1 : blocks_that_fit();
+  result.launch.maps = maps_;
+  if (cluster_ > 1) result.launch.cluster = {cluster_};
+  if (uses_hopper_) result.launch.arch = target_.arch;
   return result;
 }
 
@@ -108,6 +132,30 @@ int Expander::blocks_that_fit() const {
   return large && 2 * context_.block.total() * registers <= 65536 ? 2 : 0;
 }
 
+// A cluster loop inside the grid loop: its blocks are neighbours in x. Gives what a block does.
+const Block& Expander::bind_cluster(const Loop& grid, const Stmt& stmt) {
+  const Loop* inner = grid.body.size() == 1 ? as<Loop>(grid.body[0]) : nullptr;
+  if (!inner || inner->kind != LoopKind::Cluster) return grid.body;
+  needs_hopper(stmt, "`cluster`");
+  auto size = inner->axes.size() == 1 ? integer_value(inner->axes[0].hi) : std::nullopt;
+  if (!size || *size < 1 || *size > 16) refuse(stmt, "a cluster loop of several axes, or of no constant extent up to 16");
+  cluster_ = *size;
+  const std::string& name = inner->axes[0].name;
+  lets_.push_back(HeadLet{name, cluster_ > 1 ? var("cluster.rank") : integer(0), stmt->span});
+  context_.taken.insert(name);
+  context_.ranges[name] = Interval{0, cluster_ - 1};
+  return inner->body;
+}
+
+// The cursors of pipes are registers.
+Block Expander::with_cursors(Block body) const {
+  if (cursors_.empty()) return body;
+  return rewrite_expressions(body, [&](const Expr& expr) {
+    const Var* name = as<Var>(expr);
+    return name && cursors_.count(name->name) ? load(Access{name->name, {}, {}, expr->span}, Dtype::I32, expr->span) : expr;
+  });
+}
+
 // The last axis is block.x; the one before block.y; all others share block.z.
 std::vector<Expr> Expander::bind_grid(const Loop& grid, Span span) {
   std::vector<Expr> extents;
@@ -123,7 +171,7 @@ std::vector<Expr> Expander::bind_grid(const Loop& grid, Span span) {
     const Axis& axis = grid.axes[n];
     std::size_t from_end = rank - 1 - n;
     Expr position;
-    if (from_end == 0) position = var("block.x");
+    if (from_end == 0) position = binary(BinaryOp::Div, var("block.x"), integer(cluster_));
     else if (from_end == 1) position = var("block.y");
     else if (n == 0) position = rest;
     else {
@@ -133,6 +181,7 @@ std::vector<Expr> Expander::bind_grid(const Loop& grid, Span span) {
     if (from_end < 2) extents.push_back(sizes[n]);
     else if (from_end == 2) extents.push_back(sizes[n]);
     else extents[2] = extents[2] * sizes[n];
+    if (from_end == 0 && cluster_ > 1) extents[0] = integer(cluster_) * extents[0];
     Expr value = axis.step ? position * axis.step : position;
     if (axis.lo) value = axis.lo + value;
     lets_.insert(lets_.begin(), HeadLet{axis.name, value, span});
@@ -147,30 +196,90 @@ void Expander::refuse(const Stmt& stmt, const std::string& what) {
                   "the tile stage runs on the cpu device and in the tile interpreter");
 }
 
-void Expander::needs_hopper(const Stmt& stmt, const std::string& what) const {
+void Expander::needs_hopper(const Stmt& stmt, const std::string& what) {
+  uses_hopper_ = true;
   if (target_.arch != "sm_90a") throw UserError(stmt->span, fmt::format("{} needs sm_90a, and the plan is finished for {}", what, target_.arch));
 }
 
-// Statements of the whole block, in the program of each thread.
+// What a block does, with the cursors of its own pipes in front and what it leaves open closed behind.
+void Expander::whole_block(const Block& statements, Block& out) {
+  bool has_roles = std::any_of(statements.begin(), statements.end(), [](const Stmt& stmt) { return as<Labelled>(stmt) != nullptr; });
+  std::size_t at = 0;
+  auto is_declaration = [](const Stmt& stmt) { return as<Buffer>(stmt) || as<Pipe>(stmt) || as<Let>(stmt); };
+  Block declarations, work;
+  for (; at < statements.size() && is_declaration(statements[at]); ++at) declarations.push_back(statements[at]);
+  work.assign(statements.begin() + static_cast<std::ptrdiff_t>(at), statements.end());
+  block_level(declarations, out);
+  if (work.empty()) return;
+  start_pipes(work[0]->span, out);
+  if (!has_roles) declare_cursors(work, out);
+  block_level(work, out);
+  if (!has_roles) finish_pipes(work, out);
+}
+
+// Statements of a block or a role, in the program of each thread.
 void Expander::block_level(const Block& statements, Block& out) {
   for (std::size_t at = 0; at < statements.size(); ++at) {
-    statement(statements, at, out);
+    bool is_mma = as<Mma>(statements[at]) != nullptr;
+    at = statement(statements, at, out);
     const Verb* next = at + 1 < statements.size() ? as<Verb>(statements[at + 1]) : nullptr;
     bool release_waits = next && next->kind == VerbKind::Release;
-    if (as<Mma>(statements[at]) && !release_waits) wait_for_mma(0, statements[at]->span, out);
+    if (is_mma && !release_waits) wait_for_mma(0, statements[at]->span, out);
   }
 }
 
-void Expander::statement(const Block& statements, std::size_t at, Block& out) {
+std::size_t Expander::statement(const Block& statements, std::size_t at, Block& out) {
+  if (as<Labelled>(statements[at])) return roles(statements, at, out);
+  if (as<Verb>(statements[at])) return verb(statements, at, out);
+  simple_statement(statements, at, out);
+  return at;
+}
+
+std::size_t Expander::verb(const Block& statements, std::size_t at, Block& out) {
+  const Stmt& stmt = statements[at];
+  const Verb& verb = *as<Verb>(stmt);
+  const PipeState* state = find_pipe(verb.pipe);
+  if (!state) internal_error("a verb of an unknown pipe");
+  const std::string& mechanism = state->pipe.mechanism;
+  if (mechanism == "registers") refuse(stmt, "a verb outside the loop of its pipe");
+  switch (verb.kind) {
+    case VerbKind::Acquire: return mechanism == "tma" ? fill_by_engine(*state, statements, at, out) : fill_by_cp_async(*state, statements, at, out);
+    case VerbKind::Commit: internal_error("a commit without its acquire in the same body");
+    case VerbKind::Wait:
+      if (mechanism == "tma") wait_until_full(*state, stmt->span, out);
+      else wait_for_cp_async(*state, stmt->span, out);
+      return at;
+    case VerbKind::Release:
+      if (mechanism == "tma") {
+        release(*state, stmt->span, out);
+      } else {
+        wait_for_mma(0, stmt->span, out);
+        advance(*state, ".out", stmt->span, out);
+      }
+      return at;
+  }
+  return at;
+}
+
+void Expander::branch(const If& branch, const Stmt& stmt, Block& out) {
+  Block then_body, else_body;
+  block_level(branch.then_body, then_body);
+  block_level(branch.else_body, else_body);
+  // A group of copies is closed in each trip, also where it is empty, so that groups can be counted.
+  Block behind;
+  const Instr* last = then_body.empty() ? nullptr : as<Instr>(then_body.back());
+  if (last && last->op == "cp.async.commit") {
+    behind.push_back(then_body.back());
+    then_body.pop_back();
+  }
+  out.push_back(make_stmt(If{context_.flattener.flat(branch.condition), std::move(then_body), std::move(else_body)}, stmt->span));
+  out.insert(out.end(), behind.begin(), behind.end());
+}
+
+void Expander::simple_statement(const Block& statements, std::size_t at, Block& out) {
   const Stmt& stmt = statements[at];
   match(
-      stmt, [&](const Loop& loop) { block_loop(loop, stmt, out); },
-      [&](const If& branch) {
-        Block then_body, else_body;
-        block_level(branch.then_body, then_body);
-        block_level(branch.else_body, else_body);
-        out.push_back(make_stmt(If{context_.flattener.flat(branch.condition), std::move(then_body), std::move(else_body)}, stmt->span));
-      },
+      stmt, [&](const Loop& loop) { block_loop(loop, stmt, out); }, [&](const If& node) { branch(node, stmt, out); },
       [&](const Buffer& buffer) {
         if (buffer.space == Space::Register && !buffer.axes.empty() && !buffer.layout)
           internal_error(fmt::format("register buffer `{}` of a block has no layout", buffer.name));
@@ -178,7 +287,7 @@ void Expander::statement(const Block& statements, std::size_t at, Block& out) {
       },
       [&](const Let& let) {
         out.push_back(make_stmt(Let{let.name, context_.flattener.flat(let.value), let.lo, let.hi}, stmt->span));
-        context_.ranges[let.name] = interval_of(let.value, context_.ranges);
+        context_.ranges[let.name] = range_of_let(let, context_.ranges);
       },
       [&](const Store& store) {
         Stmt flat = context_.flattener.flat(Block{stmt})[0];
@@ -192,14 +301,12 @@ void Expander::statement(const Block& statements, std::size_t at, Block& out) {
         out.insert(out.end(), made.begin(), made.end());
       },
       [&](const Fill&) { absorb_fill(statements, at, out); }, [&](const Mma& node) { mma(node, stmt, out); },
-      [&](const Fold& fold) { refuse(stmt, fold.is_scan ? "`scan`" : "`reduce`"); },
-      [&](const Pipe& pipe) {
-        if (pipe.mechanism != "registers") refuse(stmt, fmt::format("a pipe via {}", pipe.mechanism));
-        pipes_.push_back(pipe);
-      },
-      [&](const Verb&) { refuse(stmt, "a verb outside the loop of its pipe"); }, [&](const Role&) { refuse(stmt, "`role`"); },
-      [&](const Labelled&) { refuse(stmt, "a role's statement"); }, [&](const Chain&) { refuse(stmt, "`chain`"); },
-      [&](const Publish&) { refuse(stmt, "`publish`"); }, [&](const Lookback&) { refuse(stmt, "`lookback`"); },
+      [&](const Fold& fold) { refuse(stmt, fold.is_scan ? "`scan`" : "`reduce`"); }, [&](const Pipe& pipe) { declare_pipe(pipe, stmt); },
+      [&](const Verb&) { internal_error("a verb is expanded with the statements behind it"); },
+      [&](const Role&) { internal_error("a role is declared inside a loop"); },
+      [&](const Labelled&) { internal_error("a role's statement is expanded with the others of its block"); },
+      [&](const Chain&) { refuse(stmt, "`chain`"); }, [&](const Publish&) { refuse(stmt, "`publish`"); },
+      [&](const Lookback&) { refuse(stmt, "`lookback`"); },
       [&](const Instr& instr) {
         Instr flat{instr.op, {}};
         for (const Expr& operand : instr.operands) flat.operands.push_back(context_.flattener.flat(operand));
@@ -210,27 +317,38 @@ void Expander::statement(const Block& statements, std::size_t at, Block& out) {
 void Expander::block_loop(const Loop& loop, const Stmt& stmt, Block& out) {
   switch (loop.kind) {
     case LoopKind::Each: each(loop, stmt->span, out); return;
-    case LoopKind::Serial: case LoopKind::Unroll: {
-      bool has_verbs = std::any_of(loop.body.begin(), loop.body.end(), [](const Stmt& inner) { return as<Verb>(inner) != nullptr; });
-      if (has_verbs) {
-        pipelined_through_registers(loop, stmt, out);
-        return;
-      }
-      Ranges outer = context_.ranges;
-      Loop node = loop;
-      for (Axis& axis : node.axes) {
-        add_axis(context_.ranges, axis);
-        for (Expr* bound : {&axis.lo, &axis.hi, &axis.step})
-          if (*bound) *bound = context_.flattener.flat(*bound);
-      }
-      node.body.clear();
-      block_level(loop.body, node.body);
-      context_.ranges = std::move(outer);
-      out.push_back(make_stmt(std::move(node), stmt->span));
-      return;
-    }
+    case LoopKind::Serial: case LoopKind::Unroll: serial_loop(loop, stmt, out); return;
     case LoopKind::Parallel: case LoopKind::Grid: case LoopKind::Cluster: case LoopKind::Ordered: case LoopKind::Vector:
       refuse(stmt, "a loop of this kind inside a block");
+  }
+}
+
+void Expander::serial_loop(const Loop& loop, const Stmt& stmt, Block& out) {
+  std::vector<const PipeState*> waited;  // whose wait stands in this loop
+  for (const Stmt& inner : loop.body)
+    if (const Verb* verb = as<Verb>(inner); verb && verb->kind == VerbKind::Wait) waited.push_back(find_pipe(verb->pipe));
+  for (const PipeState* state : waited)
+    if (state && state->pipe.mechanism == "registers") return pipelined_through_registers(loop, stmt, out);
+  Ranges outer = context_.ranges;
+  Loop node = loop;
+  for (Axis& axis : node.axes) {
+    for (Expr* bound : {&axis.lo, &axis.hi, &axis.step})
+      if (*bound) *bound = context_.flattener.flat(*bound);
+    add_axis(context_.ranges, axis);
+  }
+  node.body.clear();
+  const Loop* outer_late = std::exchange(late_loop_, counts_up(loop) ? &loop : nullptr);
+  bool outer_in_loop = std::exchange(in_loop_, true);
+  block_level(loop.body, node.body);
+  in_loop_ = outer_in_loop;
+  late_loop_ = outer_late;
+  context_.ranges = std::move(outer);
+  out.push_back(make_stmt(std::move(node), stmt->span));
+  for (const PipeState* state : waited) {
+    if (!state) continue;
+    // The next loop over the pipe finds its last slots free.
+    if (state->pipe.mechanism == "cp.async" && in_loop_) out.push_back(make_stmt(Instr{"barrier.block", {}}, stmt->span));
+    if (state->pipe.mechanism == "tma" && state->mma_reads && counts_up(loop)) release_rest(*state, loop.axes[0], stmt->span, out);
   }
 }
 

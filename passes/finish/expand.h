@@ -28,6 +28,9 @@ struct ExpandContext {
   std::int64_t alignment_of(const std::string& name) const;
 };
 
+// Whether a serial loop over one axis counts from 0 by 1.
+bool counts_up(const Loop& loop);
+
 // A thread's own program with its vector loops made into vector instructions. The body is flat already.
 Block expand_vectors(const Block& body, ExpandContext& context);
 
@@ -40,6 +43,9 @@ struct CopyParts {
 CopyParts expand_copy(const Copy& copy, Span span, ExpandContext& context);
 // The same in one piece: element for element where a thread has one, else loads before stores.
 Block expand_whole_copy(const Copy& copy, Span span, ExpandContext& context);
+
+// A copy from global to shared memory by cp.async, as wide as its deal; the caller closes the group.
+Block expand_async_copy(const Copy& copy, Span span, ExpandContext& context);
 
 // Widest vector, in elements, that one instruction moves: 16 bytes, and a divisor of `width`.
 std::int64_t instruction_width(std::int64_t width, Dtype dtype);

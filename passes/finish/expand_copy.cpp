@@ -4,6 +4,8 @@
 //   after    reg As.t: f32[4]
 //            if i.block*64 + t/4 < M and k.block*16 + t%4*4 < K { load.v4(As.t[0], A[…]) } else { unroll v in 4 { As.t[v] = 0.0 } }
 //            store.v4(As[…], As.t[0])
+#include <fmt/format.h>
+
 #include "ir/diagnostic.h"
 #include "passes/finish/conditions.h"
 #include "passes/finish/expand.h"
@@ -30,6 +32,27 @@ class CopyExpansion {
   Block direct() {
     Stmt store = make_stmt(Store{flat(copy_.target), element_value(), {}, std::nullopt}, span_);
     return taking_part(guarded(target_conditions_, {store}));
+  }
+
+  // Each vector of the deal by one cp.async, of which nothing is read where it is out of range.
+  Block async() {
+    std::int64_t bytes = width_ * bytes_of(dtype_);
+    Access target = flat(copy_.target);
+    Access source = flat(copy_.source);
+    Expr from = width_ == 1 ? source.index.back() : scalar_ ? Expr{} : vector_start(copy_.source, source, width_);
+    Expr to = width_ == 1 ? target.index.back() : scalar_ ? Expr{} : vector_start(copy_.target, target, width_);
+    if (!from || !to || (bytes != 4 && bytes != 8 && bytes != 16))
+      throw UserError(span_, fmt::format("cp.async moves 4, 8 or 16 neighbouring bytes, and {} stand side by side here", from && to ? bytes : bytes_of(dtype_)),
+                      "state in `when` that the rows are aligned, as in `when K % 8 == 0, aligned 16`");
+    if (copy_.source.rule.fill && real_value(copy_.source.rule.fill) != 0.0 && !is_integer_constant(copy_.source.rule.fill, 0))
+      throw UserError(span_, "cp.async fills what is out of range with 0, and the copy states another value");
+    source.index.back() = from;
+    target.index.back() = to;
+    std::vector<Expr> operands = {load(target, dtype_, span_), load(source, dtype_, span_), integer(bytes)};
+    Expr condition = all_of(source_conditions_);
+    if (condition) operands.push_back(select(condition, integer(bytes), integer(0)));
+    Stmt move = make_stmt(Instr{condition ? "cp.async.fill" : "cp.async", std::move(operands)}, span_);
+    return taking_part(stepped(guarded(target_conditions_, {move})));
   }
 
   CopyParts parts() {
@@ -237,6 +260,8 @@ class CopyExpansion {
 }  // namespace
 
 CopyParts expand_copy(const Copy& copy, Span span, ExpandContext& context) { return CopyExpansion(copy, span, context).parts(); }
+
+Block expand_async_copy(const Copy& copy, Span span, ExpandContext& context) { return CopyExpansion(copy, span, context).async(); }
 
 Block expand_whole_copy(const Copy& copy, Span span, ExpandContext& context) {
   CopyExpansion expansion(copy, span, context);

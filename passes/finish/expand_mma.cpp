@@ -77,12 +77,6 @@ bool touches(const Block& body, const std::string& buffer) {
   return found;
 }
 
-// Whether a loop counts from 0 by 1.
-bool counts_up(const Loop& loop) {
-  return loop.kind == LoopKind::Serial && loop.axes.size() == 1 && (!loop.axes[0].lo || is_integer_constant(loop.axes[0].lo, 0)) &&
-         (!loop.axes[0].step || is_integer_constant(loop.axes[0].step, 1));
-}
-
 // Whether the body accumulates into the buffer in one wgmma of its own and does not touch it otherwise.
 bool only_accumulates(const Block& body, const std::string& buffer) {
   int count = 0;
@@ -139,7 +133,7 @@ void Expander::mma(const Mma& mma, const Stmt& stmt, Block& out) {
     for (const OuterFactor& own : outer) {
       Expr digit;
       if (own.factor.place == Place::Warpgroup) {
-        digit = binary(BinaryOp::Div, warpgroup(stmt->span), integer(own.factor.stride));
+        digit = binary(BinaryOp::Div, warpgroup(), integer(own.factor.stride));
         if (own.factor.stride * own.factor.extent * 128 < context_.block.total()) digit = binary(BinaryOp::Mod, digit, integer(own.factor.extent));
       } else if (own.factor.place == Place::Reg) {
         std::string step = context_.fresh(name);
@@ -226,12 +220,12 @@ void Expander::wait_for_mma(int open, Span span, Block& out) {
   if (open == 0) open_accumulator_ = {};
 }
 
-Expr Expander::warpgroup(Span span) {
-  Expr index = call("uniform", {binary(BinaryOp::Div, var("warp"), integer(4))}, Dtype::Index);
-  std::string name = head_let("wg", index, span);
-  context_.ranges[name] = Interval{0, 7};
-  Expr whole = var(name);
-  return context_.block.first == 0 ? whole : whole - integer(context_.block.first / 128);
+Expr Expander::warpgroup_of_block() {
+  std::string name = head_let("wg", call("uniform", {binary(BinaryOp::Div, var("warp"), integer(4))}, Dtype::Index), {});
+  context_.ranges[name] = Interval{0, whole_.total() / 128 - 1};
+  return var(name);
 }
+
+Expr Expander::warpgroup() { return warpgroup_of_block() - integer(context_.block.first / 128); }
 
 }  // namespace tilewright

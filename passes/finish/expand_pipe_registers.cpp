@@ -19,8 +19,7 @@ void Expander::pipelined_through_registers(const Loop& loop, const Stmt& stmt, B
   bool filling = false;
   for (const Stmt& inner : loop.body) {
     if (const Verb* verb = as<Verb>(inner)) {
-      for (const Pipe& known : pipes_)
-        if (known.name == verb->pipe) pipe = &known;
+      if (const PipeState* known = find_pipe(verb->pipe)) pipe = &known->pipe;
       filling = verb->kind == VerbKind::Acquire || (filling && verb->kind != VerbKind::Commit);
       continue;
     }

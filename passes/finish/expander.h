@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,14 +26,22 @@ class Expander {
   // ---- The kernel and its block (expand.cpp)
   Block name_linear_thread(Block body);
   int blocks_that_fit() const;
+  const Block& bind_cluster(const Loop& grid, const Stmt& stmt);
+  Block with_cursors(Block body) const;
   std::vector<Expr> bind_grid(const Loop& grid, Span span);
   std::vector<std::string> arguments(const Kernel& kernel);
   [[noreturn]] static void refuse(const Stmt& stmt, const std::string& what);
-  void needs_hopper(const Stmt& stmt, const std::string& what) const;
-  // Statements of the whole block, in the program of each thread.
+  void needs_hopper(const Stmt& stmt, const std::string& what);
+  void whole_block(const Block& statements, Block& out);
+  // Statements of a block or a role, in the program of each thread.
   void block_level(const Block& statements, Block& out);
-  void statement(const Block& statements, std::size_t at, Block& out);
+  // Expands the statement at `at`, and gives the position of the last one that it took with it.
+  std::size_t statement(const Block& statements, std::size_t at, Block& out);
+  void simple_statement(const Block& statements, std::size_t at, Block& out);
+  std::size_t verb(const Block& statements, std::size_t at, Block& out);
+  void branch(const If& branch, const Stmt& stmt, Block& out);
   void block_loop(const Loop& loop, const Stmt& stmt, Block& out);
+  void serial_loop(const Loop& loop, const Stmt& stmt, Block& out);
   // A name for a thread's coordinate at the top of the kernel; equal ones share it.
   std::string head_let(const std::string& name, const Expr& value, Span span);
 
@@ -43,6 +52,56 @@ class Expander {
   static Block walk_steps(const std::vector<Axis>& steps, LoopKind kind, Block body, Span span);
   void fill_buffer(const Fill& fill, const Stmt& stmt, Block& out);
 
+  // ---- Roles (expand_roles.cpp)
+  BlockShape role_shape(const std::string& role) const;
+  std::size_t roles(const Block& statements, std::size_t at, Block& out);
+  Block role_body(const Role& role, const Block& body);
+  Expr is_in_role(const Role& role, bool is_highest);
+  bool is_for_one_thread(const Block& body) const;
+
+  // ---- Pipes via tma (expand_pipe.cpp)
+  struct PipeState {
+    Pipe pipe;
+    std::string full;           // names of its barrier objects, empty where it has none
+    std::string empty;
+    std::int64_t bytes = 0;     // of a slot
+    std::int64_t arrivals = 0;  // that free a slot
+    bool mma_reads = false;     // by wgmma only
+    bool has_multicast = false;
+  };
+  const PipeState* find_pipe(const std::string& name) const;
+  void declare_pipe(const Pipe& pipe, const Stmt& stmt);
+  void start_pipes(Span span, Block& out);
+  void declare_cursors(const Block& body, Block& out);
+  void advance(const PipeState& state, const std::string& side, Span span, Block& out);
+  void wait_until_empty(const PipeState& state, Span span, Block& out);
+  void wait_until_full(const PipeState& state, Span span, Block& out);
+  std::size_t fill_by_engine(const PipeState& state, const Block& statements, std::size_t at, Block& out);
+  Expr thread_of_warpgroup(Span span);
+  void arrive_empty(const PipeState& state, int trips, const Expr& condition, Span span, Block& out);
+  void release(const PipeState& state, Span span, Block& out);
+  void release_rest(const PipeState& state, const Axis& axis, Span span, Block& out);
+  // What a role (or a block without roles) still has to do for its pipes behind its last statement.
+  void finish_pipes(const Block& body, Block& out);
+  void drain(const PipeState& state, Span span, Block& out);
+
+  // ---- Pipes via cp.async (expand_pipe_cp_async.cpp)
+  std::size_t fill_by_cp_async(const PipeState& state, const Block& statements, std::size_t at, Block& out);
+  void wait_for_cp_async(const PipeState& state, Span span, Block& out);
+
+  // ---- The copy engine (expand_tma.cpp)
+  struct EngineCopy {
+    Expr place;                  // in shared memory
+    std::vector<Expr> operands;  // map and coordinates
+    Axis loop;                   // over boxes; no name where there is one
+    std::size_t rank = 0;
+  };
+  std::string map_of(const std::string& tensor, const std::vector<std::int64_t>& box, int xor_bytes, const Stmt& stmt);
+  // Number `part` of `parts` of a tile.
+  EngineCopy engine_copy(const Access& shared_side, const Access& tensor_side, const Expr& part, std::int64_t parts, const Stmt& stmt);
+  static void emit(const EngineCopy& copy, Instr instr, Span span, Block& out);
+  void load_by_engine(const Copy& copy, const Stmt& stmt, const Expr& full, Block& out);
+
   // ---- Pipes via registers (expand_pipe_registers.cpp)
   void pipelined_through_registers(const Loop& loop, const Stmt& stmt, Block& out);
   void copy_statement(const Stmt& stmt, Block& out);
@@ -52,13 +111,24 @@ class Expander {
   void absorb_fill(const Block& statements, std::size_t at, Block& out);
   void mma(const Mma& mma, const Stmt& stmt, Block& out);
   void wait_for_mma(int open, Span span, Block& out);
-  Expr warpgroup(Span span);  // of the role
+  Expr warpgroup();  // of the role
+  Expr warpgroup_of_block();
 
   const Kernel& kernel_;
   const Target& target_;
   ExpandContext context_;
   std::vector<HeadLet> lets_;
-  std::vector<Pipe> pipes_;
+  BlockShape whole_;  // context_.block is that of the role
+  std::int64_t cluster_ = 1;
+  std::vector<TensorMap> maps_;
+  std::vector<PipeState> pipes_;
+  std::set<std::string> cursors_;     // `p.in`, `p.out` that are registers
+  bool starts_pipes_ = false;         // barrier objects are still to be made
+  bool in_loop_ = false;
+  bool is_single_thread_ = false;     // the role's work is done by one thread
+  bool uses_hopper_ = false;
+  bool sets_registers_ = false;
+  const Loop* late_loop_ = nullptr;   // whose releases may come late
   // Accumulators whose fill was absorbed: when the first k step of their mma adds to what is there. Empty Expr: never.
   std::map<std::string, Expr> adds_;
   Expr open_accumulator_;  // of the wgmmas that are still at work; empty for none

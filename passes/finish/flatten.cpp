@@ -100,7 +100,7 @@ Access Flattener::flat(const Access& access, bool swizzles) const {
   if (const Buffer* buffer = find(access.buffer); buffer && has_slots(*buffer)) {
     Access first = access;
     first.index[0] = integer(0);
-    return Access{access.buffer, {cast(Dtype::Index, access.index[0]), flat_index(first, swizzles)}, access.rule, access.span};
+    return Access{access.buffer, {access.index[0], flat_index(first, swizzles)}, access.rule, access.span};
   }
   return Access{access.buffer, {flat_index(access, swizzles)}, access.rule, access.span};
 }

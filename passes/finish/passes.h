@@ -7,6 +7,7 @@ namespace tilewright {
 
 Plan bind_default(const Plan& plan, const Target& target);
 Plan guard(const Plan& plan, const Target& target);
+Plan split_roles(const Plan& plan, const Target& target);
 Plan expand(const Plan& plan, const Target& target);
 Plan place_shared(const Plan& plan, const Target& target);
 Plan synchronise(const Plan& plan, const Target& target);

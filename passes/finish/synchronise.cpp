@@ -3,7 +3,8 @@
 //   before   serial k.block { As[…] = A[…]; unroll k { acc = fma(As[…], …) } }
 //   after    serial k.block { As[…] = A[…]; barrier.block(); unroll k { acc = fma(As[…], …) }; barrier.block() }
 //
-// Decided by buffer, slot and statement, never by address: two statements conflict if both touch one slot of one buffer
+// Only plain and vector accesses count here: what a pipe moves, and what the tensor cores write, is synchronised by the
+// verbs of the pipe. Decided by buffer, slot and statement, never by address: two statements conflict if both touch one slot of one buffer
 // and at least one writes. A statement never conflicts with itself, for a tile statement's iterations are independent.
 // A barrier stands only where all threads of the block come by; a conflict inside a divergent branch is our fault.
 #include <set>

@@ -195,12 +195,15 @@ void land_elements(Warp& warp, const PendingElements& copy, LaneMask which) {
   SimBlock& block = *warp.block;
   each_lane(which, [&](int lane) {
     const auto n = static_cast<std::size_t>(lane);
-    std::memcpy(block.shared.data() + copy.shared_byte[n], copy.source[n], static_cast<std::size_t>(copy.bytes));
+    const auto read = static_cast<std::size_t>(copy.read[n]);
+    if (read != 0) std::memcpy(block.shared.data() + copy.shared_byte[n], copy.source[n], read);
+    std::memset(block.shared.data() + copy.shared_byte[n] + read, 0, static_cast<std::size_t>(copy.bytes) - read);
     if (!block.written.empty()) std::memset(block.written.data() + copy.shared_byte[n], 1, static_cast<std::size_t>(copy.bytes));
   });
 }
 
-// op.a: the element in shared memory, op.b: in global memory, op.jump: bytes.
+// op.a: the element in shared memory, op.b: in global memory, op.jump: bytes. The site's operand, where it has one: how
+// many of them are read; the rest is 0.
 const WarpOp* run_element_copy(const WarpOp& op, Warp& warp) {
   const InstrSite& site = site_of(op);
   LaneGroups& groups = warp.block->groups[static_cast<std::size_t>(warp.index)];
@@ -219,12 +222,16 @@ const WarpOp* run_element_copy(const WarpOp& op, Warp& warp) {
       outside[0] |= 1u << lane;
       return;
     }
-    if (from < 0 || from * source_bytes + width > site.source.elements * source_bytes) {
+    const std::int64_t read = site.operands.empty() ? width : read_lane(warp, site.operands[0], lane).i;
+    if (read < 0 || read > width)
+      return report(warp, op, FaultKind::Misaligned, lane, fmt::format("reads {} bytes of a copy of {}", read, width));
+    if (read > 0 && (from < 0 || from * source_bytes + read > site.source.elements * source_bytes)) {
       outside[1] |= 1u << lane;
       return;
     }
     copy.shared_byte[n] = site.memory.offset + to * shared_bytes;
-    copy.source[n] = site.source.base + from * source_bytes;
+    copy.read[n] = static_cast<int>(read);
+    copy.source[n] = read > 0 ? site.source.base + from * source_bytes : nullptr;
     if (copy.shared_byte[n] % width != 0 || from * source_bytes % width != 0)
       return report(warp, op, FaultKind::Misaligned, lane, fmt::format("copies {} bytes from byte {} of `{}` to byte {} of shared memory, which are no multiples of that", width, from * source_bytes, site.source.name, copy.shared_byte[n]));
     copy.group[n] = groups.elements[n] + 1;
@@ -354,6 +361,7 @@ void compile_element_copy(KernelCompiler& compiler, const Instr& instr) {
   if (!site.memory.is_shared || site.source.is_shared) compiler.refuse("`cp.async` copies from global to shared memory");
   const std::int32_t bytes = constant_operand(compiler, instr, 2);
   if (bytes != 4 && bytes != 8 && bytes != 16) compiler.refuse(fmt::format("`cp.async` of {} bytes; 4, 8 and 16 are possible", bytes));
+  if (instr.operands.size() > 3) site.operands = operands_of(compiler, {instr.operands[3]});
   compiler.program().has_async_copies = true;
   WarpOp& op = compiler.emit(run_element_copy);
   op.object = &compiler.program().instr_sites.emplace_back(std::move(site));

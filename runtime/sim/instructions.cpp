@@ -197,7 +197,7 @@ constexpr auto statement_rows = std::to_array<StatementRow>({
     {"load.v2", compile_vector}, {"load.v4", compile_vector}, {"load.v8", compile_vector}, {"load.v16", compile_vector},
     {"store.v2", compile_vector}, {"store.v4", compile_vector}, {"store.v8", compile_vector}, {"store.v16", compile_vector},
     {"error.report", compile_report},
-    {"cp.async", compile_element_copy}, {"cp.async.commit", compile_element_commit}, {"cp.async.wait", compile_element_wait},
+    {"cp.async", compile_element_copy}, {"cp.async.fill", compile_element_copy}, {"cp.async.commit", compile_element_commit}, {"cp.async.wait", compile_element_wait},
     {"mbarrier.init", compile_mbarrier_init}, {"mbarrier.arrive", compile_mbarrier_arrive}, {"mbarrier.arrive.expect_tx", compile_mbarrier_arrive},
     {"mbarrier.arrive.cluster", compile_mbarrier_arrive}, {"mbarrier.wait", compile_mbarrier_wait},
     {"fence.mbarrier_init", compile_fence}, {"fence.proxy.async.shared", compile_fence},

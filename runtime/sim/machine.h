@@ -133,6 +133,7 @@ struct PendingElements {
   const WarpOp* op = nullptr;
   LaneMask mask = 0;
   int bytes = 0;
+  std::array<int, lane_count> read{};  // of these bytes; the rest is 0
   std::array<std::int64_t, lane_count> shared_byte{};
   std::array<const std::byte*, lane_count> source{};
   std::array<std::uint32_t, lane_count> group{};
