@@ -22,6 +22,7 @@
 #include "passes/loops.h"
 #include "passes/schedule/kernel_threads.h"
 #include "passes/schedule/passes.h"
+#include "passes/schedule/sum_of_products.h"
 
 namespace tilewright {
 
@@ -29,62 +30,10 @@ namespace {
 
 constexpr std::string_view syntax = "mma wgmma over i";
 
-// each … { serial … { store } }
-struct Leaf {
-  const Loop* each;
-  const Loop* sum;
-  const Store* store;
-};
-
-std::optional<Leaf> leaf_of(const Stmt& stmt) {
-  const Loop* each = as<Loop>(stmt);
-  if (!each || each->kind != LoopKind::Each || each->body.size() != 1) return std::nullopt;
-  const Loop* sum = as<Loop>(each->body[0]);
-  if (!sum || sum->kind != LoopKind::Serial || sum->body.size() != 1) return std::nullopt;
-  const Store* store = as<Store>(sum->body[0]);
-  if (!store || store->atomic) return std::nullopt;
-  return Leaf{each, sum, store};
-}
-
-struct Factors {
-  Expr a;
-  Expr b;
-};
-
-// a and b of `old + a*b`, contracted or not.
-std::optional<Factors> factors_of(const Expr& value, const Access& target) {
-  auto is_old = [&](const Expr& expr) {
-    const Load* old = as<Load>(expr);
-    return old && old->access.buffer == target.buffer && old->access.index == target.index;
-  };
-  if (const Call* call = as<Call>(value))
-    if ((call->function == "fma" || call->function == "fma.kept") && is_old(call->arguments[2]))
-      return Factors{call->arguments[0], call->arguments[1]};
-  const Binary* sum = as<Binary>(value);
-  if (!sum || sum->op != BinaryOp::Add || !(is_old(sum->lhs) || is_old(sum->rhs))) return std::nullopt;
-  const Binary* product = as<Binary>(is_old(sum->lhs) ? sum->rhs : sum->lhs);
-  if (!product || product->op != BinaryOp::Mul) return std::nullopt;
-  return Factors{product->lhs, product->rhs};
-}
-
 std::string one_line(const Store& store) {
   std::string text = print(make_stmt(store));
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text;
-}
-
-// The indices of an operand without the slot of its pipe.
-std::vector<Expr> tile_index(const Access& access) {
-  std::vector<Expr> index = access.index;
-  if (!index.empty())
-    if (const Var* slot = as<Var>(index[0]); slot && slot->name.ends_with(".out")) index.erase(index.begin());
-  return index;
-}
-
-bool is_indexed_by(const Access& access, const std::string& x, const std::string& y) {
-  std::vector<Expr> index = tile_index(access);
-  if (index.size() != 2) return false;
-  return (index[0] == var(x) && index[1] == var(y)) || (index[0] == var(y) && index[1] == var(x));
 }
 
 class MatrixUnits {
@@ -103,7 +52,7 @@ class MatrixUnits {
     });
     Kernel result = kernel;
     result.body = rewrite_statements(kernel.body, [&](const Stmt& stmt) -> Block {
-      auto leaf = leaf_of(stmt);
+      auto leaf = sum_leaf(stmt);
       if (!leaf || !is_block_register(leaf->store->target.buffer)) return {stmt};
       auto factors = factors_of(leaf->store->value, leaf->store->target);
       if (factors) return {make_stmt(operation(*leaf, *factors), stmt->span)};
@@ -134,7 +83,7 @@ class MatrixUnits {
     return found != buffers_.end() && found->second.space == Space::Register && found->second.layout;
   }
 
-  Mma operation(const Leaf& leaf, const Factors& factors) {
+  Mma operation(const SumLeaf& leaf, const Factors& factors) {
     Access first = operand(factors.a);
     Access second = operand(factors.b);
     if (!leaf.store->where.empty())
@@ -167,7 +116,7 @@ class MatrixUnits {
                                               one_line(*leaf.store), i, k, k, j));
     std::int64_t depth = constant_extent(leaf.sum->axes[0]).value_or(0);
     for (const Access* access : {&a, &b}) require_operand_layout(*access);
-    MatrixInstruction instruction = is_wgmma_ ? choose_wgmma(acc, row) : choose_mma(acc, row);
+    MatrixInstruction instruction = is_wgmma_ ? choose_wgmma(acc, row, panel_along(b, j)) : choose_mma(acc, row);
     if (depth % instruction.k != 0)
       throw UserError(
           unit_.span,
@@ -241,7 +190,15 @@ class MatrixUnits {
     layouts_[acc.name] = Layout{std::move(axes), 0};
   }
 
-  MatrixInstruction choose_wgmma(const Buffer& acc, std::size_t row) {
+  // The elements of a panel that lie along an axis of an operand; 1 where its rows run along the other axis.
+  std::int64_t panel_along(const Access& access, const std::string& name) const {
+    for (const AxisLayout& axis : buffers_.at(access.buffer).layout->axes)
+      if (axis.axis == name && axis.factors.back().stride == 1) return axis.factors.back().extent;
+    return 1;
+  }
+
+  // One instruction for all columns of the tile, or several of equal size, each of whole panels.
+  MatrixInstruction choose_wgmma(const Buffer& acc, std::size_t row, std::int64_t panel) {
     constexpr std::int64_t group = 4;  // warps
     if (warps_ % group != 0)
       throw UserError(unit_.span, fmt::format("{} warps are no whole warpgroups of {}", warps_, group),
@@ -251,15 +208,17 @@ class MatrixUnits {
     rows.groups = warps_ / group;
     rows.place = Place::Warpgroup;
     std::int64_t n = std::min<std::int64_t>(columns.extent, 256) / 8 * 8;
-    while (n > 0 && columns.extent % n != 0) n -= 8;
+    while (n > 0 && (columns.extent % n != 0 || (n < columns.extent && n % panel != 0))) n -= 8;
     if (rows.extent % (64 * rows.groups) != 0)
       throw UserError(unit_.span,
                       fmt::format("the tile of `{}` is {}; {} warpgroup{} of 64 rows each need a multiple of {}",
                                   rows.name, rows.extent, rows.groups, rows.groups == 1 ? "" : "s", 64 * rows.groups),
                       fmt::format("`tile block {} {}`, or other `warps`", rows.name, 64 * rows.groups));
     if (n == 0)
-      throw UserError(unit_.span, fmt::format("the tile of `{}` is {}; the instruction has a multiple of 8 columns",
-                                              columns.name, columns.extent));
+      throw UserError(unit_.span,
+                      fmt::format("the tile of `{}` is {}; an instruction has a multiple of 8 columns up to 256, and "
+                                  "several of them whole panels of {}",
+                                  columns.name, columns.extent, panel));
     MatrixInstruction instruction = *matrix_instruction(fmt::format("wgmma.m64n{}k16", n));
     set_layout(acc, row, instruction, rows, columns);
     return instruction;
