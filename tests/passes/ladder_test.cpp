@@ -124,6 +124,27 @@ struct Tiles {
   const char* order;
 };
 
+// A layer of a network; its two statements become one kernel, and what follows the product its epilogue.
+constexpr const char* layer_program = R"(
+fn gelu(x: f32) -> y: f32 { y = x / (1.0 + exp(-1.5957691 * (x + 0.044715 * x * x * x))) }
+fn layer(A: bf16[M, K], B: bf16[K, N], bias: bf16[N]) -> C: bf16[M, N] {
+    let z[i, j] = sum[k] A[i, k] * B[k, j]
+    C[i, j]     = gelu(z[i, j] + bias[j])
+}
+schedule layer "fused" for sm_90a when K % 8 == 0, N % 8 == 0, aligned 16 {
+    inline   z
+    tile     block i 128, j 128, k 64
+    warps    8
+    stage    A, B in shared at k.block swizzle 128
+    mma      wgmma over i
+    pipeline k.block depth 4 via tma, in flight 1
+    roles    producer 1 warpgroup registers 40, consumer 2 warpgroups registers 232
+    cluster  j.block 2 multicast A
+    epilogue C via shared tma, tile j 64 buffers 2
+    persist  order grouped
+}
+)";
+
 std::string program_of(const Tiles& t) {
   return fmt::format(R"(
 fn matmul(A: {0}[M, K], B: {0}[K, N]) -> C: {0}[M, N] {{ C[i, j] = sum[k] A[i, k] * B[k, j] }}
@@ -191,6 +212,22 @@ TEST_SUITE("ladder") {
     }
   }
 
+  TEST_CASE("a layer with bias and gelu gives the bits of its two kernels, line by line, on the cpu device") {
+    std::vector<Plan> rungs = rungs_of(layer_program);
+    Sizes sizes = {{"M", 130}, {"N", 200}, {"K", 72}};
+    auto result_of = [&](const Plan& plan) {
+      Arguments arguments = bind_arguments(plan, random_inputs(plan, sizes, Agreement::ExactData), sizes);
+      run_on_host(plan, arguments, {});
+      return arguments.tensors.at("C").data;
+    };
+    auto expected = result_of(rungs[0]);
+    for (const Plan& plan : rungs) {
+      INFO(print(plan));
+      bool same = result_of(plan) == expected;
+      CHECK(same);
+    }
+  }
+
   TEST_CASE("each rung of a small schedule multiplies, in the tile interpreter") {
     std::vector<Plan> rungs = rungs_of(small_program);
     for (const Plan& plan : rungs) {
@@ -200,6 +237,8 @@ TEST_SUITE("ladder") {
       check_in_interpreter(plan, {1, 8, 8}, LoopOrder::Forwards, 2);
       check_in_interpreter(plan, {65, 40, 0}, LoopOrder::Forwards, 2);
     }
+    for (std::int64_t trips : {0, 1, 2, 3, 4})  // of a pipeline of depth 3
+      check_in_interpreter(rungs.back(), {130, 40, 16 * trips}, LoopOrder::Shuffled, 1);
     for (std::int64_t workers : {1, 2, 3, 5, 66})
       check_in_interpreter(rungs.back(), {330, 72, 40}, LoopOrder::Shuffled, workers);
   }
