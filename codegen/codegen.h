@@ -25,6 +25,10 @@ struct KernelText {
 // A name that C, PTX and LLVM accept: dots become underscores; C++'s words and CUDA's own functions get one more behind.
 std::string c_name(const std::string& ir_name);
 
+// Whether a loop waits for the copy engine or the tensor cores: such a loop is printed so that no compiler unrolls or
+// peels it, for the registers of unfinished wgmmas must not move.
+bool is_pipelined(const Loop& loop);
+
 // The most shared memory that a kernel declares statically; beyond it, one dynamic block (launch.shared_bytes) is used.
 inline constexpr std::int64_t most_static_shared_bytes = 48 * 1024;
 

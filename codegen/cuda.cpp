@@ -30,7 +30,7 @@ constexpr auto index_variables = std::to_array<IndexVariable>({
     {"block", "blockIdx.x"},
     {"lane", ""},
     {"warp", ""},
-    {"cluster.rank", ""},
+    {"cluster.rank", "rank_in_cluster()"},
 });
 
 bool is_index_variable(const std::string& name) {
@@ -54,10 +54,6 @@ std::string extents_text(const std::vector<std::string>& parts) {
 CudaPrinter::CudaPrinter(const Plan& plan, const Kernel& kernel) : plan_(plan), kernel_(kernel) {
   if (kernel.stage != Stage::Thread)
     internal_error(fmt::format("print_cuda: kernel `{}` is not at thread stage", kernel.name));
-  if (!kernel.launch.maps.empty() || !kernel.launch.cluster.empty()) {
-    throw MachineError(fmt::format(
-        "CUDA C: kernel `{}` needs tensor maps or clusters, which this version does not launch yet", kernel.name));
-  }
 }
 
 void CudaPrinter::name(const std::string& ir_name) {
@@ -72,6 +68,7 @@ void CudaPrinter::name(const std::string& ir_name) {
 // time.
 void CudaPrinter::collect_names() {
   for (const std::string& argument : kernel_.launch.arguments) name(argument);
+  for (const TensorMap& map : kernel_.launch.maps) name(map.name);
   walk(kernel_.body, [&](const Stmt& stmt) {
     if (const Loop* loop = as<Loop>(stmt))
       for (const Axis& axis : loop->axes) name(axis.name);
@@ -101,6 +98,11 @@ void CudaPrinter::collect_names() {
   }
 }
 
+bool CudaPrinter::is_map(const std::string& ir_name) const {
+  const std::vector<TensorMap>& maps = kernel_.launch.maps;
+  return std::any_of(maps.begin(), maps.end(), [&](const TensorMap& map) { return map.name == ir_name; });
+}
+
 void CudaPrinter::find_written_tensors() {
   walk(kernel_.body, [&](const Stmt& stmt) {
     if (const Store* store = as<Store>(stmt)) written_.insert(store->target.buffer);
@@ -128,6 +130,7 @@ std::string CudaPrinter::launch_comment() const {
   std::vector<std::string> block;
   for (const std::int64_t extent : launch.block) block.push_back(fmt::format("{}", extent));
   std::vector<std::string> arguments = launch.arguments;
+  for (const TensorMap& map : launch.maps) arguments.push_back(map.name);
   if (!plan_.error_name.empty()) arguments.push_back("error_word");
   const std::string shared =
       launch.shared_bytes > most_static_shared_bytes ? fmt::format(", {}", launch.shared_bytes) : "";
@@ -150,13 +153,18 @@ std::string CudaPrinter::signature() const {
           fmt::format("{}{}* __restrict__ {}", is_const ? "const " : "", type(place->second.dtype), name));
     }
   }
+  for (const TensorMap& map : kernel_.launch.maps)
+    parameters.push_back(fmt::format("const __grid_constant__ TensorMap {}", c_name_of(map.name)));
   if (!plan_.error_name.empty()) parameters.push_back("long long* error_word");
   std::int64_t threads = 1;
   for (const std::int64_t extent : kernel_.launch.block) threads *= extent;
   const std::string bounds = kernel_.launch.min_blocks > 0 ? fmt::format("{}, {}", threads, kernel_.launch.min_blocks)
                                                            : fmt::format("{}", threads);
-  return fmt::format("extern \"C\" __global__ void __launch_bounds__({})\n{}({}) {{\n", bounds, c_name(kernel_.name),
-                     fmt::join(parameters, ", "));
+  std::vector<std::int64_t> cluster = kernel_.launch.cluster;
+  if (!cluster.empty()) cluster.resize(3, 1);
+  const std::string clusters = cluster.empty() ? "" : fmt::format("__cluster_dims__({}) ", fmt::join(cluster, ", "));
+  return fmt::format("extern \"C\" __global__ void {}__launch_bounds__({})\n{}({}) {{\n", clusters, bounds,
+                     c_name(kernel_.name), fmt::join(parameters, ", "));
 }
 
 std::string CudaPrinter::thread_variables() const {
@@ -174,7 +182,6 @@ std::string CudaPrinter::thread_variables() const {
     if (row.name == "thread") value = linear;
     if (row.name == "lane") value = is_flat ? "threadIdx.x % 32" : "(" + linear + ") % 32";
     if (row.name == "warp") value = is_flat ? "threadIdx.x / 32" : "(" + linear + ") / 32";
-    if (row.name == "cluster.rank") throw MachineError("CUDA C: this version does not launch clusters yet");
     text += fmt::format("  const {} {} = {};\n", type(Dtype::Index), c_name_of(std::string(row.name)), value);
   }
   return text;
@@ -197,6 +204,8 @@ std::string CudaPrinter::shared_declaration() const {
 
 KernelText CudaPrinter::print() {
   collect_names();
+  if (index_variables_.count("cluster.rank") != 0) prelude_.use("rank_in_cluster");
+  if (!kernel_.launch.maps.empty()) prelude_.use("TensorMap");
   find_written_tensors();
   print_block(kernel_.body);
 

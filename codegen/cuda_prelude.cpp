@@ -19,6 +19,18 @@ struct Row {
 
 // Every function's exact meaning is that of the operator in ir/expr.h.
 constexpr auto rows = std::to_array<Row>({
+    // What cuTensorMapEncodeTiled fills, as the copy engine reads it.
+    {"TensorMap", R"(struct __align__(64) TensorMap {
+  unsigned char bytes[128];
+};)"},
+    {"shared_address", R"(__device__ __forceinline__ unsigned int shared_address(const void* place) {
+  return (unsigned int)__cvta_generic_to_shared(place);
+})"},
+    {"rank_in_cluster", R"(__device__ __forceinline__ int rank_in_cluster() {
+  int r;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
+  return r;
+})"},
     {"floor_div", R"(__device__ __forceinline__ $T floor_div($T a, $T b) {
   if (b == 0 || b == -1) return b == 0 ? 0 : -a;
   return a / b - (a % b != 0 && (a < 0) != (b < 0));

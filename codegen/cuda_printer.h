@@ -68,7 +68,11 @@ class CudaPrinter {
   void print_store(const Store& store);
   void print_instr(const Instr& instr);
   bool print_vector_access(const Instr& instr);  // cuda_instructions.cpp, as the next
-  std::string inline_ptx(const InstrInfo& row, const std::vector<Expr>& operands, const std::string& result);
+  struct PtxCall;
+  std::string instruction_function(const InstrInfo& row, const std::vector<Expr>& operands);
+  void add_operand(PtxCall& call, const InstrInfo& row, std::size_t n, const Expr& operand);
+  std::string descriptor(const std::vector<Expr>& operands);
+  bool is_map(const std::string& ir_name) const;
   std::string atomic_call(const Store& store, const std::string& place, const std::string& value);
   void line(const std::string& text);
   void open(const std::string& head);  // a line that opens a brace

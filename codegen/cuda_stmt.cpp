@@ -60,6 +60,7 @@ void CudaPrinter::print_loop(const Loop& loop) {
     const std::string step =
         !axis.step || is_integer_constant(axis.step, 1) ? "++" + name : fmt::format("{} += {}", name, text(axis.step));
     if (is_unrolled) line("#pragma unroll");
+    if (!is_unrolled && is_pipelined(loop)) line("#pragma unroll 1");
     open(fmt::format("for ({} {} = {}; {} < {}; {})", type(Dtype::Index), name, text(axis.lo), name,
                      text(axis.hi, Binding::Shift), step));
   }

@@ -1,8 +1,9 @@
-// Names of the IR as names that C, PTX and LLVM accept.
+// What both generators of the thread stage ask: names that C, PTX and LLVM accept, loops that stay as they are.
 #include <algorithm>
 #include <string_view>
 
 #include "codegen/codegen.h"
+#include "ir/instructions.h"
 
 namespace tilewright {
 
@@ -33,15 +34,36 @@ constexpr std::string_view reserved =
     "absolute atomic_add atomic_and atomic_max atomic_min atomic_mul atomic_or bf16_from_f32 bf16x2 ceildiv "
     "double2 e4m3_from_f32 e5m2_from_f32 elect error_word f16_from_f32 f16x2 f32_from_bf16 f32_from_e4m3 f32_from_e5m2 "
     "f32_from_f16 float2 float4 floor_div floor_mod int2 int4 is_inf is_nan max_f32 max_f64 min_f32 min_f64 mod_f32 "
-    "mod_f64 report shared "
+    "mod_f64 rank_in_cluster report shared shared_address TensorMap "
     "uint2 uint4 unsigned_ceildiv unsigned_div unsigned_mod ";
 
+// Instructions are functions of their own, some with a number behind: `mbarrier_wait`, `bulk_wait_group_1`, `desc_128`.
+bool is_instruction_name(const std::string& name) {
+  return std::any_of(all_instructions().begin(), all_instructions().end(), [&](const InstrInfo& row) {
+    std::string function(row.name);
+    std::replace(function.begin(), function.end(), '.', '_');
+    if (!name.starts_with(function)) return false;
+    const std::string rest = name.substr(function.size());
+    return rest.empty() || (rest[0] == '_' && rest.find_first_not_of("_0123456789") == std::string::npos);
+  });
+}
+
 }  // namespace
+
+bool is_pipelined(const Loop& loop) {
+  bool found = false;
+  walk(loop.body, [&](const Stmt& stmt) {
+    const Instr* instr = as<Instr>(stmt);
+    found = found || (instr && (instr->op == "mbarrier.wait" || instr->op.starts_with("wgmma.")));
+    return !found;
+  });
+  return found;
+}
 
 std::string c_name(const std::string& ir_name) {
   std::string name = ir_name;
   std::replace(name.begin(), name.end(), '.', '_');
-  if (reserved.find(' ' + name + ' ') != std::string_view::npos) name += '_';
+  if (reserved.find(' ' + name + ' ') != std::string_view::npos || is_instruction_name(name)) name += '_';
   return name;
 }
 

@@ -23,7 +23,8 @@ constexpr Convergence cta = Convergence::Cta;
 constexpr std::optional<Dtype> statement = std::nullopt;
 constexpr std::optional<Dtype> of_operands = Dtype::Index;
 
-// Name, least and most operands, result, effect, convergence, PTX, meaning. In PTX a shared place is its 32-bit address.
+// Name, least and most operands, result, effect, convergence, PTX, meaning. In PTX a shared place is its 32-bit address,
+// a tensor map the generic address of its parameter, a condition 0 or 1.
 constexpr std::array<InstrInfo, 51> table = {{
     {"barrier.block", 0, 0, statement, orders, cta, "barrier.sync 0;", "all threads of the block wait for each other; memory before is seen behind"},
     {"barrier.named", 2, 2, statement, orders, warp, "barrier.sync %0, %1;", "barrier number %0 for %1 threads"},
@@ -51,16 +52,16 @@ constexpr std::array<InstrInfo, 51> table = {{
 
     {"error.report", 2, 2, statement, writes, any, "", "keeps site %0 and the index or bound %1 in the error word of the call, where no offender is there yet"},
 
-    {"cp.async", 3, 3, statement, both, any, "cp.async.ca.shared.global [%0], [%1], %2;", "starts a copy of %2 bytes (4, 8, 16) from global %1 to shared %0"},
-    {"cp.async.fill", 4, 4, statement, both, any, "cp.async.ca.shared.global [%0], [%1], %2, %3;", "as cp.async, of which %3 bytes are read and the rest is 0"},
+    {"cp.async", 3, 3, statement, both, any, "cp.async.ca.shared.global [%0], [%1], #2;", "starts a copy of %2 bytes (4, 8, 16) from global %1 to shared %0"},
+    {"cp.async.fill", 4, 4, statement, both, any, "cp.async.ca.shared.global [%0], [%1], #2, %3;", "as cp.async, of which %3 bytes are read and the rest is 0"},
     {"cp.async.commit", 0, 0, statement, none, any, "cp.async.commit_group;", "closes the group of copies started so far"},
-    {"cp.async.wait", 1, 1, statement, orders, any, "cp.async.wait_group %0;", "waits until at most %0 groups are open"},
+    {"cp.async.wait", 1, 1, statement, orders, any, "cp.async.wait_group #0;", "waits until at most %0 groups are open"},
 
     {"mbarrier.init", 2, 2, statement, writes, any, "mbarrier.init.shared::cta.b64 [%0], %1;", "barrier object %0 expects %1 arrivals a phase"},
     {"mbarrier.arrive", 1, 1, statement, orders, any, "mbarrier.arrive.shared::cta.b64 _, [%0];", "arrives at %0"},
     {"mbarrier.arrive.expect_tx", 2, 2, statement, orders, any, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;", "arrives at %0, whose phase also waits for %1 bytes"},
     {"mbarrier.arrive.cluster", 2, 2, statement, orders, any, "{ .reg .b32 r; mapa.shared::cluster.u32 r, %0, %1; mbarrier.arrive.shared::cluster.b64 _, [r]; }", "arrives at the same object of CTA %1 of the cluster"},
-    {"mbarrier.wait", 2, 2, statement, orders, any, "", "waits for the end of the phase of %0 with parity %1"},
+    {"mbarrier.wait", 2, 2, statement, orders, any, "{ .reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; @!p bra again; }", "waits for the end of the phase of %0 with parity %1"},
     {"fence.mbarrier_init", 0, 0, statement, orders, any, "fence.mbarrier_init.release.cluster;", "makes initialised barrier objects known to the cluster"},
     {"fence.proxy.async.shared", 0, 0, statement, orders, any, "fence.proxy.async.shared::cta;", "orders generic accesses of shared memory before those of the async proxy"},
     {"cluster.arrive", 0, 0, statement, orders, cta, "barrier.cluster.arrive.release.aligned;", "arrives at the cluster's barrier"},
@@ -68,19 +69,19 @@ constexpr std::array<InstrInfo, 51> table = {{
     {"cluster.wait", 0, 0, statement, orders, cta, "barrier.cluster.wait.acquire.aligned;", "waits until all threads of the cluster arrived"},
 
     {"tma.load.2d", 5, 5, statement, both, any, "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];", "the copy engine fills shared %0 with the box of map %1 at (%2, %3), then completes bytes at %4"},
-    {"tma.load.2d.multicast", 6, 6, statement, both, any, "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;", "as tma.load.2d, into every CTA whose bit is set in %5"},
+    {"tma.load.2d.multicast", 6, 6, statement, both, any, "{ .reg .b16 m; cvt.u16.u32 m, %5; cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3}], [%4], m; }", "as tma.load.2d, into every CTA whose bit is set in %5"},
     {"tma.store.2d", 4, 4, statement, both, any, "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];", "the copy engine stores shared %3 to the box of map %0 at (%1, %2), clipped at the tensor"},
     {"bulk.commit", 0, 0, statement, none, any, "cp.async.bulk.commit_group;", "closes the group of stores of this thread"},
-    {"bulk.wait_group", 1, 1, statement, orders, any, "cp.async.bulk.wait_group %0;", "waits until at most %0 groups are unfinished"},
-    {"bulk.wait_group.read", 1, 1, statement, orders, any, "cp.async.bulk.wait_group.read %0;", "waits until at most %0 groups still read shared memory"},
+    {"bulk.wait_group", 1, 1, statement, orders, any, "cp.async.bulk.wait_group #0;", "waits until at most %0 groups are unfinished"},
+    {"bulk.wait_group.read", 1, 1, statement, orders, any, "cp.async.bulk.wait_group.read #0;", "waits until at most %0 groups still read shared memory"},
 
     {"desc", 3, 4, Dtype::U64, none, any, "", "wgmma's matrix descriptor of shared place %0, leading and stride byte offsets %1 and %2, swizzle of %3 bytes (128 where it is left out)"},
     {"wgmma.fence", 1, 1, statement, orders, warpgroup, "wgmma.fence.sync.aligned;", "registers %0 may be read and written by wgmma"},
-    {"wgmma.m64n256k16.bf16", 6, 6, statement, both, warpgroup, "", "starts %0 += A·B of descriptors %1 and %2 (%0 = A·B where %3 is false), transposed A and B as %4 and %5 say"},
+    {"wgmma.m64n256k16.bf16", 6, 6, statement, both, warpgroup, "{ .reg .pred p; setp.ne.b32 p, %3, 0; wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 %0, %1, %2, p, 1, 1, #4, #5; }", "starts %0 += A·B of descriptors %1 and %2 (%0 = A·B where %3 is false), transposed A and B as %4 and %5 say"},
     {"wgmma.commit", 0, 0, statement, none, warpgroup, "wgmma.commit_group.sync.aligned;", "closes the group of wgmmas"},
-    {"wgmma.wait", 2, 2, statement, orders, warpgroup, "wgmma.wait_group.sync.aligned %0;", "waits until at most %0 groups are open; registers %1 are then valid"},
-    {"setmaxnreg.inc", 1, 1, statement, none, warpgroup, "setmaxnreg.inc.sync.aligned.u32 %0;", "the warpgroup waits for up to %0 registers a thread"},
-    {"setmaxnreg.dec", 1, 1, statement, none, warpgroup, "setmaxnreg.dec.sync.aligned.u32 %0;", "the warpgroup gives back all but %0 registers a thread"},
+    {"wgmma.wait", 2, 2, statement, orders, warpgroup, "wgmma.wait_group.sync.aligned #0;", "waits until at most %0 groups are open; registers %1 are then valid"},
+    {"setmaxnreg.inc", 1, 1, statement, none, warpgroup, "setmaxnreg.inc.sync.aligned.u32 #0;", "the warpgroup waits for up to %0 registers a thread"},
+    {"setmaxnreg.dec", 1, 1, statement, none, warpgroup, "setmaxnreg.dec.sync.aligned.u32 #0;", "the warpgroup gives back all but %0 registers a thread"},
     {"ldmatrix.x4", 5, 5, statement, both, warp, "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];", "four 8x8 tiles of 16-bit elements into registers %0 to %3, row addresses from the lanes"},
     {"stmatrix.x4", 5, 5, statement, writes, warp, "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};", "four 8x8 tiles of 16-bit elements to shared memory, row addresses from the lanes"},
 }};
@@ -130,6 +131,11 @@ std::optional<WgmmaForm> wgmma_form(std::string_view name) {
   if (row == nullptr || !name.starts_with("wgmma.m64n")) return std::nullopt;
   const std::size_t number = name.find('n') + 1;
   return WgmmaForm{std::stoi(std::string(name.substr(number))), name.ends_with(".bf16") ? Dtype::BF16 : Dtype::F16};
+}
+
+bool takes_constant(const InstrInfo& row, std::size_t operand) {
+  const std::array<char, 2> mark = {'#', static_cast<char>('0' + operand)};
+  return operand < 10 && row.ptx.find(std::string_view(mark.data(), mark.size())) != std::string_view::npos;
 }
 
 }  // namespace tilewright

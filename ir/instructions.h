@@ -22,12 +22,17 @@ struct InstrInfo {
   std::optional<Dtype> result; // none: a statement; Index stands for "of its operands"
   Effect effect;
   Convergence convergence;
-  std::string_view ptx;       // text of the instruction, %0 … its operands, empty where the generators build it themselves
+  // Text of the instruction, empty where the generators build it themselves: `%0` … its operands, `%r` its result, `#0` …
+  // operands that must be constants. A whole array stands for the list of its registers; one that the text does not
+  // name is only announced: its registers may change there.
+  std::string_view ptx;
   std::string_view meaning;   // one sentence
 };
 
 const InstrInfo* find_instruction(std::string_view name);
 std::span<const InstrInfo> all_instructions();
+// Whether the row's text wants a constant there.
+bool takes_constant(const InstrInfo& row, std::size_t operand);
 
 // wgmma.m64n{n}k16.{dtype}: 64 rows by n columns, 16 steps of k.
 struct WgmmaForm {

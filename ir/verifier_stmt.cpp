@@ -205,6 +205,9 @@ void Verifier::check_instr(const Instr& node) {
   const auto count = static_cast<int>(node.operands.size());
   if (count < row->min_operands || count > row->max_operands)
     return fault(fmt::format("`{}` takes {} operands, and {} stand here", node.op, row->min_operands, count));
+  for (std::size_t n = 0; n < node.operands.size(); ++n)
+    if (takes_constant(*row, n) && !integer_value(node.operands[n]))
+      fault(fmt::format("operand {} of `{}` is a constant", n + 1, node.op), node.operands[n]->span);
   if (!node.op.starts_with("load.v") && !node.op.starts_with("store.v")) return;
   const bool is_load = node.op.starts_with("load.v");
   const Load* registers = as<Load>(node.operands[is_load ? 0 : 1]);

@@ -28,6 +28,13 @@ std::size_t bytes_for(Dtype dtype, const std::vector<std::int64_t>& shape) {
   return bytes;
 }
 
+// Three extents, 1 where none is given.
+std::array<unsigned, 3> shape_of_launch(const std::vector<std::int64_t>& extents) {
+  std::array<unsigned, 3> shape = {1, 1, 1};
+  for (std::size_t axis = 0; axis < extents.size() && axis < 3; ++axis) shape[axis] = static_cast<unsigned>(extents[axis]);
+  return shape;
+}
+
 std::string describe_overwrite(const std::string& name, std::size_t bytes, std::int64_t at) {
   return fmt::format("`{}` ({} bytes) was written behind its end: {} bytes past it", name, bytes,
                      at - static_cast<std::int64_t>(bytes));
@@ -127,7 +134,8 @@ LoadedPlan::LoadedPlan(const CompiledPlan& compiled, const Arguments& arguments,
   reset_error(stream);
 }
 
-// `dim workers = resident(C)`: how many blocks of kernel C the GPU holds at a time.
+// `dim workers = resident(C)`: how many blocks (of a kernel with clusters: how many clusters) of kernel C the GPU holds
+// at a time.
 void LoadedPlan::add_resident_dims() {
   const std::vector<const Kernel*> kernels = kernels_of(plan_);
   for (const Dim& dim : plan_.dims) {
@@ -144,6 +152,16 @@ void LoadedPlan::add_resident_dims() {
     const Function& function = functions_[static_cast<std::size_t>(kernel - kernels.begin())];
     const bool is_dynamic = shared > most_static_shared_bytes;
     if (is_dynamic) function.allow_shared(static_cast<int>(shared));
+    if (const auto& cluster = (*kernel)->launch.cluster; !cluster.empty()) {
+      const int clusters = function.resident_clusters(shape_of_launch(cluster), shape_of_launch((*kernel)->launch.block),
+                                                      is_dynamic ? static_cast<unsigned>(shared) : 0);
+      if (clusters == 0)
+        throw MachineError(fmt::format("this GPU holds no cluster of kernel `{}`: {} blocks with {} bytes of shared "
+                                       "memory each",
+                                       (*kernel)->name, fmt::join(cluster, "*"), shared));
+      dims_.emplace_back(dim.name, clusters);
+      continue;
+    }
     const int blocks = function.resident_blocks(static_cast<int>(threads), is_dynamic ? static_cast<int>(shared) : 0);
     dims_.emplace_back(dim.name, static_cast<std::int64_t>(blocks) * use_gpu().sms);
   }
@@ -156,7 +174,6 @@ LoadedPlan::Launch LoadedPlan::prepare(const Kernel& kernel) const {
   Launch result;
   result.function = functions_[static_cast<std::size_t>(position - kernels.begin())];
   result.grid = {1, 1, 1};
-  result.block = {1, 1, 1};
   static constexpr std::array<std::int64_t, 3> most = {2147483647, 65535, 65535};
   for (std::size_t axis = 0; axis < kernel.launch.grid.size() && axis < 3; ++axis) {
     const std::int64_t extent = evaluate_index(kernel.launch.grid[axis], dims_);
@@ -167,8 +184,9 @@ LoadedPlan::Launch LoadedPlan::prepare(const Kernel& kernel) const {
     result.is_empty = result.is_empty || extent <= 0;
     result.grid[axis] = static_cast<unsigned>(std::max<std::int64_t>(extent, 0));
   }
-  for (std::size_t axis = 0; axis < kernel.launch.block.size() && axis < 3; ++axis)
-    result.block[axis] = static_cast<unsigned>(kernel.launch.block[axis]);
+  result.block = shape_of_launch(kernel.launch.block);
+  if (!kernel.launch.cluster.empty()) result.cluster = shape_of_launch(kernel.launch.cluster);
+  result.is_empty = result.is_empty || writes_nothing(kernel);
   if (kernel.launch.shared_bytes > most_static_shared_bytes) {
     const std::int64_t available = use_gpu().shared_bytes;
     if (kernel.launch.shared_bytes > available) {
@@ -180,6 +198,45 @@ LoadedPlan::Launch LoadedPlan::prepare(const Kernel& kernel) const {
     result.dynamic_shared_bytes = static_cast<unsigned>(kernel.launch.shared_bytes);
   }
   return result;
+}
+
+// Whether every tensor that the kernel stores to has no elements (a persistent grid has blocks all the same).
+bool LoadedPlan::writes_nothing(const Kernel& kernel) const {
+  std::vector<std::string> targets;
+  walk(kernel.body, [&](const Stmt& stmt) {
+    if (const Store* store = as<Store>(stmt)) targets.push_back(store->target.buffer);
+    const Instr* instr = as<Instr>(stmt);
+    if (instr == nullptr) return true;
+    for (const Expr& operand : instr->operands) {
+      if (const Load* place = as<Load>(operand)) targets.push_back(place->access.buffer);
+      const Var* name = as<Var>(operand);
+      for (const TensorMap& map : kernel.launch.maps)
+        if (name && map.name == name->name && instr->op.starts_with("tma.store")) targets.push_back(map.tensor);
+    }
+    return true;
+  });
+  bool has_target = false;
+  for (const std::string& target : targets) {
+    const auto tensor = find_tensor(plan_, target);
+    if (!tensor) continue;
+    has_target = true;
+    if (bytes_for(tensor->dtype, shape_of(tensor->shape, dims_)) > 0) return false;
+  }
+  return has_target;
+}
+
+EncodedTensorMap& LoadedPlan::map_of(const TensorMap& map, const DeviceTensors& tensors) const {
+  const DevicePointer base = pointer_of(map.tensor, tensors);
+  auto& known = maps_[fmt::format("{} {} {}", map.tensor, fmt::join(map.box, " "), map.xor_bytes)];
+  if (const auto found = known.find(base); found != known.end()) return found->second;
+  const auto tensor = find_tensor(plan_, map.tensor);
+  if (!tensor) internal_error(fmt::format("run on cuda: map `{}` is of no tensor", map.name));
+  const std::vector<std::int64_t> shape = shape_of(tensor->shape, dims_);
+  TensorMapRequest request{base, tensor->dtype, {shape.rbegin(), shape.rend()}, {}, map.xor_bytes};
+  for (const std::int64_t extent : map.box) request.box.push_back(static_cast<std::uint32_t>(extent));
+  // A tensor without elements has no map, and no trip asks for one.
+  const bool is_empty = bytes_for(tensor->dtype, shape) == 0;
+  return known.emplace(base, is_empty ? EncodedTensorMap{} : encode_tensor_map(request)).first->second;
 }
 
 DevicePointer LoadedPlan::pointer_of(const std::string& tensor, const DeviceTensors& tensors) const {
@@ -241,7 +298,10 @@ void LoadedPlan::run(const DeviceTensors& tensors, const Stream& stream) const {
     const DevicePointer error_word = error_word_.pointer();
     if (!plan_.error_name.empty()) list.add(&error_word, sizeof error_word);
     std::vector<void*> pointers = list.pointers();
-    tilewright::launch(launch.function, launch.grid, launch.block, launch.dynamic_shared_bytes, stream, pointers);
+    // Maps stand between the arguments and the error word.
+    auto place = pointers.begin() + static_cast<std::ptrdiff_t>(kernel->launch.arguments.size());
+    for (const TensorMap& map : kernel->launch.maps) place = pointers.insert(place, &map_of(map, tensors)) + 1;
+    tilewright::launch(launch.function, launch.grid, launch.block, launch.cluster, launch.dynamic_shared_bytes, stream, pointers);
   }
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/compile.h"
 #include "runtime/driver.h"
 #include "runtime/tensor.h"
+#include "runtime/tensor_map.h"
 
 namespace tilewright {
 
@@ -52,7 +53,8 @@ class DeviceTensors {
 };
 
 // Modules of a compiled plan, loaded and ready to be launched for one set of dims. Owns temporaries, tables and the
-// error word. Launches go to one stream; nothing is allocated or copied in run().
+// error word. Launches go to one stream; nothing is allocated or copied in run(), and tensor maps are encoded the first
+// time that a tensor is seen.
 class LoadedPlan {
  public:
   LoadedPlan(const CompiledPlan& compiled, const Arguments& arguments, const Stream& stream);
@@ -70,12 +72,15 @@ class LoadedPlan {
     Function function;
     std::array<unsigned, 3> grid{};
     std::array<unsigned, 3> block{};
+    std::array<unsigned, 3> cluster{};  // zeros: none
     unsigned dynamic_shared_bytes = 0;
-    bool is_empty = false;  // a grid of no blocks
+    bool is_empty = false;  // a grid of no blocks, or nothing to write
   };
 
   void add_resident_dims();
   Launch prepare(const Kernel& kernel) const;
+  bool writes_nothing(const Kernel& kernel) const;
+  EncodedTensorMap& map_of(const TensorMap& map, const DeviceTensors& tensors) const;
   DevicePointer pointer_of(const std::string& tensor, const DeviceTensors& tensors) const;
 
   Plan plan_;
@@ -85,6 +90,8 @@ class LoadedPlan {
   std::vector<Function> functions_;
   std::map<std::string, Launch> launches_;
   std::map<std::string, GuardedMemory> temporaries_;  // tables too
+  // By what a map says and where its tensor lies.
+  mutable std::map<std::string, std::map<DevicePointer, EncodedTensorMap>> maps_;
   DeviceMemory error_word_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "ir/diagnostic.h"
@@ -25,8 +26,35 @@ constexpr int function_shared_bytes = 1;
 constexpr int function_local_bytes = 3;
 constexpr int function_registers = 4;
 constexpr int function_dynamic_shared = 8;
+constexpr int function_large_clusters = 14;
+constexpr unsigned portable_cluster = 8;  // larger ones must be asked for
+constexpr unsigned launch_cluster = 4;
 constexpr unsigned stream_non_blocking = 1;
 constexpr int capture_thread_local = 1;
+
+// CUlaunchAttribute and CUlaunchConfig.
+struct LaunchAttribute {
+  unsigned id = 0;
+  unsigned padding = 0;
+  std::array<unsigned, 16> value{};
+};
+struct LaunchConfig {
+  std::array<unsigned, 3> grid;
+  std::array<unsigned, 3> block;
+  unsigned shared_bytes;
+  Handle stream;
+  LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+
+// Points into `attribute`, which must outlive it.
+LaunchConfig cluster_config(const std::array<unsigned, 3>& grid, const std::array<unsigned, 3>& block,
+                            const std::array<unsigned, 3>& cluster, unsigned shared_bytes, Handle stream,
+                            LaunchAttribute& attribute) {
+  attribute.id = launch_cluster;
+  std::copy(cluster.begin(), cluster.end(), attribute.value.begin());
+  return {grid, block, shared_bytes, stream, &attribute, 1};
+}
 
 struct Driver {
   SharedLibrary library{Tool::Driver};
@@ -65,6 +93,9 @@ struct Driver {
   int (*function_set_attribute)(Handle, int, int);
   int (*occupancy)(int*, Handle, int, std::size_t);
   int (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**, void**);
+  // Of drivers for CUDA 12 and later; null in older ones.
+  int (*launch_extended)(const LaunchConfig*, Handle, void**, void**) = nullptr;
+  int (*cluster_occupancy)(int*, Handle, const LaunchConfig*) = nullptr;
   int (*capture_begin)(Handle, int);
   int (*capture_end)(Handle, Handle*);
   int (*graph_instantiate)(Handle*, Handle, unsigned long long);
@@ -110,6 +141,10 @@ struct Driver {
     library.bind(function_set_attribute, "cuFuncSetAttribute");
     library.bind(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
     library.bind(launch, "cuLaunchKernel");
+    if (library.has_symbol("cuLaunchKernelEx")) {
+      library.bind(launch_extended, "cuLaunchKernelEx");
+      library.bind(cluster_occupancy, "cuOccupancyMaxActiveClusters");
+    }
     library.bind(capture_begin, "cuStreamBeginCapture_v2");
     library.bind(capture_end, "cuStreamEndCapture");
     library.bind(graph_instantiate, "cuGraphInstantiateWithFlags");
@@ -172,6 +207,8 @@ GpuInfo describe(int ordinal) {
 }
 
 }  // namespace
+
+void check_driver(int code, const std::string& call) { driver().check(code, call); }
 
 std::vector<GpuInfo> list_gpus(std::string* why) {
   std::vector<GpuInfo> gpus;
@@ -319,6 +356,27 @@ int Function::resident_blocks(int threads, int dynamic_shared_bytes) const {
   return blocks;
 }
 
+namespace {
+
+void need_clusters(bool has_them) {
+  if (!has_them) throw MachineError("CUDA driver: this one is older than CUDA 12 and launches no clusters");
+}
+
+}  // namespace
+
+int Function::resident_clusters(const std::array<unsigned, 3>& cluster, const std::array<unsigned, 3>& block,
+                                unsigned dynamic_shared_bytes) const {
+  need_clusters(driver().cluster_occupancy != nullptr);
+  if (cluster[0] * cluster[1] * cluster[2] > portable_cluster)
+    driver().check(driver().function_set_attribute(handle_, function_large_clusters, 1),
+                   "cuFuncSetAttribute (clusters of more than 8 blocks)");
+  LaunchAttribute attribute;
+  const LaunchConfig config = cluster_config(cluster, block, cluster, dynamic_shared_bytes, nullptr, attribute);
+  int clusters = 0;
+  driver().check(driver().cluster_occupancy(&clusters, handle_, &config), "cuOccupancyMaxActiveClusters");
+  return clusters;
+}
+
 Module::Module(const std::vector<char>& cubin) {
   driver().check(driver().module_load(&handle_, cubin.data()), "cuModuleLoadData");
 }
@@ -339,12 +397,24 @@ DevicePointer Module::global(const std::string& name, std::size_t& bytes) const 
 }
 
 void launch(const Function& function, const std::array<unsigned, 3>& grid, const std::array<unsigned, 3>& block,
-            unsigned dynamic_shared_bytes, const Stream& stream, std::vector<void*>& arguments) {
-  const int code = driver().launch(function.handle(), grid[0], grid[1], grid[2], block[0], block[1], block[2],
-                                   dynamic_shared_bytes, stream.handle(), arguments.data(), nullptr);
-  driver().check(
-      code, fmt::format("cuLaunchKernel with grid ({}, {}, {}), block ({}, {}, {}), {} bytes of dynamic shared memory",
-                        grid[0], grid[1], grid[2], block[0], block[1], block[2], dynamic_shared_bytes));
+            const std::array<unsigned, 3>& cluster, unsigned dynamic_shared_bytes, const Stream& stream,
+            std::vector<void*>& arguments) {
+  const auto words = [&](const char* call) {
+    return fmt::format("{} with grid ({}), block ({}), cluster ({}), {} bytes of dynamic shared memory", call,
+                       fmt::join(grid, ", "), fmt::join(block, ", "), fmt::join(cluster, ", "), dynamic_shared_bytes);
+  };
+  if (cluster[0] == 0) {
+    const int code = driver().launch(function.handle(), grid[0], grid[1], grid[2], block[0], block[1], block[2],
+                                     dynamic_shared_bytes, stream.handle(), arguments.data(), nullptr);
+    if (code != 0) driver().check(code, words("cuLaunchKernel"));
+    return;
+  }
+  need_clusters(driver().launch_extended != nullptr);
+  LaunchAttribute attribute;
+  const LaunchConfig config =
+      cluster_config(grid, block, cluster, dynamic_shared_bytes, stream.handle(), attribute);
+  const int code = driver().launch_extended(&config, function.handle(), arguments.data(), nullptr);
+  if (code != 0) driver().check(code, words("cuLaunchKernelEx"));
 }
 
 void Graph::begin(const Stream& stream) {

@@ -29,6 +29,9 @@ const GpuInfo& use_gpu(int ordinal = 0);
 
 using DevicePointer = std::uint64_t;
 
+// Throws MachineError, with the call and the code in words, unless the code is success.
+void check_driver(int code, const std::string& call);
+
 class DeviceMemory {
  public:
   DeviceMemory() = default;
@@ -104,6 +107,9 @@ class Function {
   void allow_shared(int bytes) const;
   // Blocks of this size that one SM holds at a time.
   int resident_blocks(int threads, int dynamic_shared_bytes) const;
+  // Clusters of this shape that the whole GPU holds at a time.
+  int resident_clusters(const std::array<unsigned, 3>& cluster, const std::array<unsigned, 3>& block,
+                        unsigned dynamic_shared_bytes) const;
 
  private:
   void* handle_ = nullptr;
@@ -125,9 +131,10 @@ class Module {
   void* handle_ = nullptr;
 };
 
-// Starts a kernel. `arguments` point at the values, as cuLaunchKernel takes them.
+// Starts a kernel. `arguments` point at the values, as cuLaunchKernel takes them; a cluster of {0, 0, 0} is none.
 void launch(const Function& function, const std::array<unsigned, 3>& grid, const std::array<unsigned, 3>& block,
-            unsigned dynamic_shared_bytes, const Stream& stream, std::vector<void*>& arguments);
+            const std::array<unsigned, 3>& cluster, unsigned dynamic_shared_bytes, const Stream& stream,
+            std::vector<void*>& arguments);
 
 // A recorded sequence of launches that is started in one call.
 class Graph {

@@ -193,7 +193,7 @@ void LoadedHand::run(const DeviceTensors& tensors, const Stream& stream) const {
       }
       std::vector<void*> pointers;
       for (auto& value : values) pointers.push_back(value.data());
-      tilewright::launch(launch->function, launch->grid, launch->block, launch->shared_bytes, stream, pointers);
+      tilewright::launch(launch->function, launch->grid, launch->block, {}, launch->shared_bytes, stream, pointers);
     }
   }
 }

@@ -49,9 +49,6 @@ DeviceEmitter::DeviceEmitter(const Plan& plan, const Kernel& kernel, llvm::Modul
       keeps_lines_(keeps_lines) {
   if (kernel.stage != Stage::Thread)
     internal_error(fmt::format("llvm: kernel `{}` is not at thread stage", kernel.name));
-  if (!kernel.launch.maps.empty() || !kernel.launch.cluster.empty())
-    throw MachineError(fmt::format(
-        "LLVM: kernel `{}` needs tensor maps or clusters, which this version does not launch yet", kernel.name));
 }
 
 void DeviceEmitter::emit() {
@@ -92,11 +89,28 @@ void DeviceEmitter::make_entry() {
     else
       types.push_back(is_by_value(plan_, argument) ? arithmetic_.memory_type(tensor->dtype) : pointer);
   }
+  const std::size_t first_map = types.size();
+  types.insert(types.end(), kernel_.launch.maps.size(), b_.getPtrTy());
   if (!plan_.error_name.empty()) types.push_back(pointer);
   function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getVoidTy(), types, false),
                                      llvm::Function::ExternalLinkage, c_name(kernel_.name), module_);
   function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
   function_->addFnAttr(llvm::Attribute::NoUnwind);
+  // A tensor map is a parameter of 128 bytes whose address in the parameter space the copy engine takes.
+  llvm::LLVMContext& context = module_.getContext();
+  auto* map_type = llvm::ArrayType::get(b_.getInt8Ty(), 128);
+  for (std::size_t n = 0; n < kernel_.launch.maps.size(); ++n) {
+    llvm::Argument* map = function_->getArg(static_cast<unsigned>(first_map + n));
+    map->addAttr(llvm::Attribute::getWithByValType(context, map_type));
+    map->addAttr(llvm::Attribute::getWithAlignment(context, llvm::Align(64)));
+    map->addAttr(llvm::Attribute::ReadOnly);
+    function_->addParamAttr(static_cast<unsigned>(first_map + n), llvm::Attribute::get(context, "nvvm.grid_constant"));
+  }
+  std::vector<std::int64_t> cluster = kernel_.launch.cluster;
+  if (!cluster.empty()) {
+    cluster.resize(3, 1);
+    function_->addFnAttr("nvvm.cluster_dim", fmt::format("{}", fmt::join(cluster, ",")));
+  }
   if (!kernel_.launch.block.empty())
     function_->addFnAttr("nvvm.maxntid", fmt::format("{}", fmt::join(kernel_.launch.block, ",")));
   if (kernel_.launch.min_blocks > 0)
@@ -136,6 +150,10 @@ void DeviceEmitter::bind_arguments() {
                                                         llvm::Align(promised_alignment(plan_, tensor->dtype))));
     }
     define_storage(argument, std::move(place));
+  }
+  for (const TensorMap& map : kernel_.launch.maps) {
+    maps_[map.name] = function_->getArg(position++);
+    maps_[map.name]->setName(c_name(map.name));
   }
   if (!plan_.error_name.empty()) {
     error_word_ = function_->getArg(position);
@@ -194,6 +212,7 @@ Value* DeviceEmitter::predefined(const std::string& name) {
       {"grid.x", llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x},
       {"grid.y", llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_y},
       {"grid.z", llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_z},
+      {"cluster.rank", llvm::Intrinsic::nvvm_read_ptx_sreg_cluster_ctarank},
   };
   for (const Row& row : rows)
     if (name == row.name) return special_register(row.intrinsic);

@@ -2,6 +2,8 @@
 // memory, libdevice calls, and the instructions of ir/instructions.h.
 #pragma once
 
+#include <map>
+
 #include "codegen/llvm/emitter.h"
 #include "ir/instructions.h"
 
@@ -26,6 +28,7 @@ class DeviceEmitter final : public Emitter {
   Storage declare_buffer(const Buffer& buffer) override;
   bool is_unrolled(const Loop& loop) const override;
   llvm::SyncScope::ID atomic_scope() const override;
+  llvm::Value* pick(llvm::Value* condition, llvm::Value* chosen, llvm::Value* old) override;
 
   void find_written_tensors();
   void make_entry();
@@ -38,16 +41,20 @@ class DeviceEmitter final : public Emitter {
 
   // device_instructions.cpp
   llvm::Value* inline_ptx(const InstrInfo& row, const std::vector<Expr>& operands, std::optional<Dtype> result);
+  struct PtxCall;
+  void add_operand(PtxCall& call, const InstrInfo& row, std::size_t n, const Expr& operand);
+  static std::string asm_text(std::string_view text, const PtxCall& call);
   llvm::Value* operand_of(const Expr& operand, std::string& constraint);
+  llvm::Value* descriptor(const std::vector<Expr>& operands);
   llvm::Value* shuffled(const Call& call);
   void vector_access(const Instr& instr, unsigned elements);
-  void load_matrix(const InstrInfo& row, const Instr& instr);
 
   const Kernel& kernel_;
   int sm_;
   bool keeps_lines_;
   std::vector<std::string> written_;
   bool writes_inout_ = false;
+  std::map<std::string, llvm::Value*> maps_;  // tensor maps: the address of each parameter
 };
 
 }  // namespace tilewright

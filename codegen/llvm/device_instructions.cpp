@@ -19,27 +19,9 @@ const InstrInfo& row_of(const std::string& name) {
   return *row;
 }
 
-// The table's text in LLVM's form: `%r` becomes the result, `%n` operand n behind it.
-std::string asm_text(std::string_view text, std::size_t results, std::vector<bool>& is_used) {
-  std::string result;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '%' && at + 1 < text.size() && text[at + 1] == 'r') {
-      result += "$0";
-      ++at;
-    } else if (text[at] == '%' && at + 1 < text.size() && text[at + 1] >= '0' && text[at + 1] <= '9') {
-      const auto operand = static_cast<std::size_t>(text[++at] - '0');
-      if (operand < is_used.size()) is_used[operand] = true;
-      result += fmt::format("${}", operand + results);
-    } else {
-      result += text[at] == '$' ? "$$" : std::string(1, text[at]);
-    }
-  }
-  return result;
-}
-
 }  // namespace
 
-// A shared place is its 32-bit address, a global one its pointer; coordinates and counts are 32 bits in every class.
+// A shared place is its 32-bit address, a global one its pointer, a map the address of its parameter; coordinates and counts are 32 bits in every class.
 Value* DeviceEmitter::operand_of(const Expr& operand, std::string& constraint) {
   if (const Load* access = as<Load>(operand)) {
     const Storage& place = storage_of(access->access.buffer);
@@ -50,17 +32,19 @@ Value* DeviceEmitter::operand_of(const Expr& operand, std::string& constraint) {
       return b_.CreatePtrToInt(address, is_shared ? b_.getInt32Ty() : b_.getInt64Ty());
     }
   }
+  const Var* variable = as<Var>(operand);
+  if (variable && maps_.count(variable->name) != 0) {
+    constraint = "l";
+    return b_.CreatePtrToInt(maps_.at(variable->name), b_.getInt64Ty());
+  }
   Value* made = value(operand);
+  if (operand->dtype == Dtype::Bool) made = b_.CreateZExt(made, b_.getInt32Ty());
   if (operand->dtype == Dtype::Index) made = b_.CreateTrunc(made, b_.getInt32Ty());
   llvm::Type* type = made->getType();
-  if (llvm::isa<llvm::ConstantInt>(made) && !type->isIntegerTy(1))
-    constraint = "n";
-  else if (type->isFloatTy())
+  if (type->isFloatTy())
     constraint = "f";
   else if (type->isDoubleTy())
     constraint = "d";
-  else if (type->isIntegerTy(1))
-    constraint = "b";
   else if (type->isIntegerTy(64))
     constraint = "l";
   else if (type->isIntegerTy(16))
@@ -71,36 +55,151 @@ Value* DeviceEmitter::operand_of(const Expr& operand, std::string& constraint) {
   return made;
 }
 
+// One inline assembly of the table's text. Outputs are numbered first, then inputs, then the old values of registers that
+// are read and written.
+struct DeviceEmitter::PtxCall {
+  struct Output {
+    llvm::Type* type;
+    std::string constraint;
+    Value* address;         // where it goes; null for the value of the call
+    bool is_read = false;   // holds its old value before
+  };
+  std::vector<Output> outputs;
+  std::vector<Value*> inputs;
+  std::vector<std::string> constraints;  // of the inputs
+  std::vector<std::string> spelling;     // of each operand in the text: `%o3`, `%i0`, a list of them, a constant
+};
+
+void DeviceEmitter::add_operand(PtxCall& call, const InstrInfo& row, std::size_t n, const Expr& operand) {
+  if (takes_constant(row, n)) {
+    const auto constant = integer_value(operand);
+    if (!constant) internal_error(fmt::format("llvm: operand {} of `{}` is no constant", n + 1, row.name));
+    call.spelling.push_back(fmt::format("{}", *constant));
+    return;
+  }
+  const Load* load = as<Load>(operand);
+  const Storage* place = load ? &storage_of(load->access.buffer) : nullptr;
+  const bool is_array = place && place->is_private && !place->shape.empty() && load->access.index.empty();
+  if (!is_array) {
+    const bool is_target = row.name.starts_with("ldmatrix") && n + 1 < static_cast<std::size_t>(row.max_operands);
+    if (is_target) {
+      if (!place || !place->is_private) internal_error(fmt::format("llvm: `{}` sets registers", row.name));
+      call.spelling.push_back(fmt::format("%o{}", call.outputs.size()));
+      call.outputs.push_back({b_.getInt32Ty(), "r", address_of(load->access)});
+      return;
+    }
+    std::string constraint;
+    call.spelling.push_back(fmt::format("%i{}", call.inputs.size()));
+    call.inputs.push_back(operand_of(operand, constraint));
+    call.constraints.push_back(constraint);
+    return;
+  }
+  const bool is_target = n == 0 || row.ptx.find(fmt::format("%{}", n)) == std::string_view::npos;
+  llvm::Type* element = arithmetic_.memory_type(place->dtype);
+  const std::string constraint = place->dtype == Dtype::F32 ? "f" : "r";
+  std::vector<std::string> registers;
+  for (std::int64_t at = 0; at < *integer_value(place->shape.at(0)); ++at) {
+    Value* address = b_.CreateConstInBoundsGEP1_64(element, place->address, static_cast<std::uint64_t>(at));
+    registers.push_back(fmt::format("%{}{}", is_target ? 'o' : 'i', is_target ? call.outputs.size() : call.inputs.size()));
+    if (is_target) {
+      call.outputs.push_back({element, constraint, address, true});
+      continue;
+    }
+    call.inputs.push_back(b_.CreateLoad(element, address));
+    call.constraints.push_back(constraint);
+  }
+  call.spelling.push_back(fmt::format("{{{}}}", fmt::join(registers, ", ")));
+}
+
+// `%n` and `#n` of the table's text by the operands' spelling, and that by LLVM's numbers.
+std::string DeviceEmitter::asm_text(std::string_view text, const PtxCall& call) {
+  std::string spelled;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const bool is_mark = (text[at] == '%' || text[at] == '#') && at + 1 < text.size();
+    if (is_mark && text[at + 1] == 'r')
+      spelled += "%o0", ++at;
+    else if (is_mark && text[at + 1] >= '0' && text[at + 1] <= '9')
+      spelled += call.spelling.at(static_cast<std::size_t>(text[++at] - '0'));
+    else
+      spelled += text[at] == '$' ? "$$" : std::string(1, text[at]);
+  }
+  for (std::size_t at = spelled.find('%'); at != std::string::npos; at = spelled.find('%', at)) {
+    const std::size_t end = spelled.find_first_not_of("0123456789", at + 2);
+    const std::size_t number = std::stoul(spelled.substr(at + 2, end - at - 2));
+    spelled.replace(at, end - at, fmt::format("${}", spelled[at + 1] == 'o' ? number : number + call.outputs.size()));
+  }
+  return spelled;
+}
+
 Value* DeviceEmitter::inline_ptx(const InstrInfo& row, const std::vector<Expr>& operands, std::optional<Dtype> result) {
   if (row.ptx.empty())
     throw MachineError(fmt::format("LLVM: this version does not generate the instruction `{}` yet", row.name));
-  // Operands that the text does not name (registers that an instruction only announces) are not passed, so those behind
-  // them move up; the table's texts leave out none but the last.
-  std::vector<bool> is_used(operands.size(), false);
-  const std::string text = asm_text(row.ptx, result ? 1 : 0, is_used);
-  std::vector<Value*> values;
-  std::vector<llvm::Type*> types;
-  std::string constraints;
-  llvm::Type* result_type = b_.getVoidTy();
+  PtxCall call;
   if (result) {
-    result_type = arithmetic_.type(*result);
-    constraints = *result == Dtype::Bool ? "=b" : *result == Dtype::F32 ? "=f" : bytes_of(*result) == 8 ? "=l" : "=r";
+    const char* constraint =
+        *result == Dtype::Bool ? "b" : *result == Dtype::F32 ? "f" : bytes_of(*result) == 8 ? "l" : "r";
+    call.outputs.push_back({arithmetic_.type(*result), constraint, nullptr});
   }
-  for (std::size_t n = 0; n < operands.size(); ++n) {
-    if (!is_used[n]) continue;
-    std::string constraint;
-    values.push_back(operand_of(operands[n], constraint));
-    types.push_back(values.back()->getType());
-    constraints += (constraints.empty() ? "" : ",") + constraint;
+  for (std::size_t n = 0; n < operands.size(); ++n) add_operand(call, row, n, operands[n]);
+
+  std::vector<std::string> constraints;
+  std::vector<llvm::Type*> result_types;
+  for (const PtxCall::Output& output : call.outputs) {
+    constraints.push_back("=" + output.constraint);
+    result_types.push_back(output.type);
+  }
+  constraints.insert(constraints.end(), call.constraints.begin(), call.constraints.end());
+  std::vector<Value*> values = call.inputs;
+  for (std::size_t n = 0; n < call.outputs.size(); ++n) {
+    if (!call.outputs[n].is_read) continue;
+    values.push_back(b_.CreateLoad(call.outputs[n].type, call.outputs[n].address));
+    constraints.push_back(fmt::format("{}", n));
   }
   const bool touches_memory = row.effect != Effect::None;
-  if (touches_memory) constraints += std::string(constraints.empty() ? "" : ",") + "~{memory}";
-  auto* assembly = llvm::InlineAsm::get(llvm::FunctionType::get(result_type, types, false), text, constraints,
+  if (touches_memory) constraints.emplace_back("~{memory}");
+  std::vector<llvm::Type*> types;
+  for (const Value* each : values) types.push_back(each->getType());
+  llvm::Type* made = result_types.empty()       ? b_.getVoidTy()
+                     : result_types.size() == 1 ? result_types[0]
+                                                : llvm::StructType::get(module_.getContext(), result_types);
+  auto* assembly = llvm::InlineAsm::get(llvm::FunctionType::get(made, types, false), asm_text(row.ptx, call),
+                                        fmt::format("{}", fmt::join(constraints, ",")),
                                         touches_memory || !result || row.convergence != Convergence::None);
-  llvm::CallInst* call = b_.CreateCall(assembly, values);
-  call->setDoesNotThrow();
-  if (row.convergence != Convergence::None) call->setConvergent();
-  return call;
+  llvm::CallInst* made_call = b_.CreateCall(assembly, values);
+  made_call->setDoesNotThrow();
+  if (row.convergence != Convergence::None) made_call->setConvergent();
+  for (unsigned n = 0; n < call.outputs.size(); ++n)
+    if (call.outputs[n].address != nullptr)
+      b_.CreateStore(result_types.size() == 1 ? static_cast<Value*>(made_call) : b_.CreateExtractValue(made_call, n),
+                     call.outputs[n].address);
+  return made_call;
+}
+
+// As assembly, or LLVM makes two paths of it again.
+Value* DeviceEmitter::pick(Value* condition, Value* chosen, Value* old) {
+  if (!old->getType()->isFloatTy()) return Emitter::pick(condition, chosen, old);
+  llvm::Type* word = b_.getInt32Ty();
+  Value* is_chosen = b_.CreateZExt(condition, word);
+  Value* bits = b_.CreateBitCast(chosen, word);
+  auto* type = llvm::FunctionType::get(old->getType(), {word, word, old->getType()}, false);
+  auto* assembly = llvm::InlineAsm::get(
+      type, "{ .reg .pred p; setp.ne.b32 p, $1, 0; selp.b32 $0, $2, $3, p; }", "=f,r,r,0", false);
+  return b_.CreateCall(assembly, {is_chosen, bits, old});
+}
+
+// The matrix descriptor: the low word holds address and leading offset, the high word stride offset and swizzle.
+Value* DeviceEmitter::descriptor(const std::vector<Expr>& operands) {
+  const std::int64_t swizzle = operands.size() > 3 ? integer_value(operands[3]).value_or(-1) : 128;
+  const int code = swizzle == 0 ? 0 : swizzle == 128 ? 1 : swizzle == 64 ? 2 : swizzle == 32 ? 3 : -1;
+  if (code < 0) internal_error("llvm: the swizzle of a descriptor is 0, 32, 64 or 128");
+  std::string constraint;
+  Value* place = operand_of(operands.at(0), constraint);
+  const auto sixteenths = [&](const Expr& bytes) {
+    return b_.CreateLShr(arithmetic_.convert(Dtype::I32, bytes->dtype, value(bytes)), 4);
+  };
+  Value* low = b_.CreateOr(b_.CreateAnd(b_.CreateLShr(place, 4), 0x3fff), b_.CreateShl(sixteenths(operands.at(1)), 16));
+  Value* high = b_.CreateOr(sixteenths(operands.at(2)), static_cast<std::uint64_t>(code) << 30);
+  return b_.CreateOr(b_.CreateZExt(low, b_.getInt64Ty()), b_.CreateShl(b_.CreateZExt(high, b_.getInt64Ty()), 32));
 }
 
 // Values of any width travel as 32-bit pieces.
@@ -155,6 +254,7 @@ Value* DeviceEmitter::instruction_value(const Expr& expr, const Call& call) {
     return b_.CreateIntrinsic(vote, llvm::ArrayRef<llvm::Type*>{},
                               {b_.getInt32(0xffffffff), value(call.arguments.at(0))});
   }
+  if (call.function == "desc") return descriptor(call.arguments);
   return inline_ptx(row_of(call.function), call.arguments, expr->dtype);
 }
 
@@ -173,9 +273,7 @@ void DeviceEmitter::instruction(const Instr& instr) {
     const unsigned elements = static_cast<unsigned>(std::stoul(instr.op.substr(instr.op.find(".v") + 2)));
     return vector_access(instr, elements);
   }
-  const InstrInfo& row = row_of(instr.op);
-  if (instr.op == "ldmatrix.x4") return load_matrix(row, instr);
-  inline_ptx(row, instr.operands, std::nullopt);
+  inline_ptx(row_of(instr.op), instr.operands, std::nullopt);
 }
 
 // load.vN(destination, source) and store.vN(destination, source). The side in memory is accessed in vectors of at most
@@ -215,25 +313,6 @@ void DeviceEmitter::vector_access(const Instr& instr, unsigned elements) {
     } else {
       b_.CreateAlignedStore(loaded, at(to_address, first), llvm::Align(width * bytes));
     }
-  }
-}
-
-// Its first four operands are registers that it sets.
-void DeviceEmitter::load_matrix(const InstrInfo& row, const Instr& instr) {
-  std::vector<bool> is_used(5, false);
-  const std::string text = asm_text(row.ptx, 0, is_used);
-  std::string constraint;
-  Value* address = operand_of(instr.operands.at(4), constraint);
-  llvm::Type* word = b_.getInt32Ty();
-  auto* results = llvm::StructType::get(word, word, word, word);
-  auto* assembly = llvm::InlineAsm::get(llvm::FunctionType::get(results, {address->getType()}, false), text,
-                                        "=r,=r,=r,=r," + constraint + ",~{memory}", true);
-  llvm::CallInst* call = b_.CreateCall(assembly, {address});
-  call->setConvergent();
-  for (unsigned n = 0; n < 4; ++n) {
-    const Load* target = as<Load>(instr.operands.at(n));
-    if (!target) internal_error("llvm: `ldmatrix.x4` sets registers");
-    b_.CreateStore(b_.CreateExtractValue(call, n), address_of(target->access));
   }
 }
 

@@ -52,6 +52,10 @@ class Emitter {
   // Whether the emitter copies the body of such a loop, the variable a constant.
   virtual bool is_unrolled(const Loop& loop) const = 0;
   virtual llvm::SyncScope::ID atomic_scope() const = 0;
+  // `condition ? chosen : old` for a register that keeps its place either way.
+  virtual llvm::Value* pick(llvm::Value* condition, llvm::Value* chosen, llvm::Value* old) {
+    return b_.CreateSelect(condition, chosen, old);
+  }
 
   // ---- emitter_expr.cpp
   llvm::Value* value(const Expr& expr);
@@ -77,10 +81,11 @@ class Emitter {
   // ---- emitter_stmt.cpp
   void block(const Block& body);
   void statement(const Stmt& stmt);
-  void nest(const std::vector<Axis>& axes, bool unrolled, const std::function<void()>& body);
+  // `stays`: LLVM must not unroll or peel the loops.
+  void nest(const std::vector<Axis>& axes, bool unrolled, const std::function<void()>& body, bool stays = false);
   // A real loop; `body` gets the variable's value.
   void counted_loop(llvm::Value* first, llvm::Value* past, llvm::Value* step, const std::string& name,
-                    const std::function<void(llvm::Value*)>& body);
+                    const std::function<void(llvm::Value*)>& body, bool stays = false);
 
   // ---- Names. A name lives until the scope that declared it ends.
   void in_scope(const std::function<void()>& body);
@@ -128,13 +133,16 @@ class Emitter {
   llvm::Function* report_function();
 
   // emitter_stmt.cpp
-  void axis_loop(const std::vector<Axis>& axes, std::size_t axis, bool unrolled, const std::function<void()>& body);
+  void axis_loop(const std::vector<Axis>& axes, std::size_t axis, bool unrolled, const std::function<void()>& body,
+                 bool stays);
   void let(const Let& node);
+  bool sets_registers(const Block& body) const;
   void set_line(const Span& span);
 
   std::unordered_map<std::string, Name> names_;
   std::unordered_map<std::string, Storage> storages_;
   std::vector<std::function<void()>> undo_;
+  llvm::Value* choice_ = nullptr;  // inside a conditional fill of registers: whether a write happens
 };
 
 }  // namespace tilewright

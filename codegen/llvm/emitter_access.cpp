@@ -110,6 +110,7 @@ Value* Emitter::read(const Storage& place, Value* address) {
 }
 
 void Emitter::write(const Storage& place, Value* address, Value* stored) {
+  if (choice_ != nullptr) stored = pick(choice_, stored, read(place, address));
   if (place.dtype == Dtype::Bool) stored = b_.CreateZExt(stored, b_.getInt8Ty());
   b_.CreateAlignedStore(stored, address, llvm::Align(static_cast<std::uint64_t>(bytes_of(place.dtype))));
 }

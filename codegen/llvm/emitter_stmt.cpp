@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 #include <llvm/IR/DebugInfoMetadata.h>
 
+#include <algorithm>
+
+#include "codegen/codegen.h"
 #include "codegen/llvm/emitter.h"
 #include "ir/diagnostic.h"
 
@@ -81,9 +84,15 @@ void Emitter::statement(const Stmt& stmt) {
   set_line(stmt->span);
   const auto on_tile = [&](const auto&) { tile_statement(stmt); };
   match(
-      stmt, [&](const Loop& node) { nest(node.axes, is_unrolled(node), [&] { block(node.body); }); },
+      stmt, [&](const Loop& node) { nest(node.axes, is_unrolled(node), [&] { block(node.body); }, is_pipelined(node)); },
       [&](const If& node) {
         Value* condition = value(node.condition);
+        if (node.else_body.empty() && choice_ == nullptr && sets_registers(node.then_body)) {
+          choice_ = condition;
+          block(node.then_body);
+          choice_ = nullptr;
+          return;
+        }
         if (node.else_body.empty()) return when(condition, [&] { block(node.then_body); });
         llvm::BasicBlock* then_block = new_block("then");
         llvm::BasicBlock* else_block = new_block("else");
@@ -107,17 +116,28 @@ void Emitter::statement(const Stmt& stmt) {
       [&](const Lookback& node) { on_tile(node); });
 }
 
+// Whether a body only gives registers constants. Such a conditional fill is made without a branch: ptxas serialises
+// wgmmas whose accumulators are written on one of two paths.
+bool Emitter::sets_registers(const Block& body) const {
+  return std::all_of(body.begin(), body.end(), [&](const Stmt& stmt) {
+    if (const Loop* loop = as<Loop>(stmt)) return is_unrolled(*loop) && sets_registers(loop->body);
+    const Store* store = as<Store>(stmt);
+    return store && store->where.empty() && !store->atomic && as<Const>(store->value) != nullptr &&
+           store->target.rule.kind == Rule::Kind::None && storage_of(store->target.buffer).is_private;
+  });
+}
+
 void Emitter::let(const Let& node) {
   const bool is_known = (node.lo && is_nonnegative(node.lo)) || is_nonnegative(node.value);
   define(node.name, value(node.value), is_known);
 }
 
-void Emitter::nest(const std::vector<Axis>& axes, bool unrolled, const std::function<void()>& body) {
-  axis_loop(axes, 0, unrolled, body);
+void Emitter::nest(const std::vector<Axis>& axes, bool unrolled, const std::function<void()>& body, bool stays) {
+  axis_loop(axes, 0, unrolled, body, stays);
 }
 
 void Emitter::axis_loop(const std::vector<Axis>& axes, std::size_t position, bool unrolled,
-                        const std::function<void()>& body) {
+                        const std::function<void()>& body, bool stays) {
   if (position == axes.size()) return body();
   const Axis& axis = axes[position];
   const bool is_known_nonnegative = !axis.lo || is_nonnegative(axis.lo);
@@ -127,10 +147,10 @@ void Emitter::axis_loop(const std::vector<Axis>& axes, std::size_t position, boo
   const auto run = [&](Value* variable) {
     in_scope([&] {
       define(axis.name, variable, is_known_nonnegative);
-      axis_loop(axes, position + 1, unrolled, body);
+      axis_loop(axes, position + 1, unrolled, body, stays);
     });
   };
-  if (!unrolled) return counted_loop(first, past, step, axis.name, run);
+  if (!unrolled) return counted_loop(first, past, step, axis.name, run, stays);
   const auto constant_of = [&](Value* bound) {
     const auto* known = llvm::dyn_cast<llvm::ConstantInt>(bound);
     if (!known) internal_error(fmt::format("llvm: the bounds of the unrolled loop `{}` are not constant", axis.name));
@@ -143,7 +163,7 @@ void Emitter::axis_loop(const std::vector<Axis>& axes, std::size_t position, boo
 }
 
 void Emitter::counted_loop(Value* first, Value* past, Value* step, const std::string& name,
-                           const std::function<void(Value*)>& body) {
+                           const std::function<void(Value*)>& body, bool stays) {
   llvm::BasicBlock* before = b_.GetInsertBlock();
   llvm::BasicBlock* head = new_block("loop");
   llvm::BasicBlock* inside = new_block("body");
@@ -157,7 +177,14 @@ void Emitter::counted_loop(Value* first, Value* past, Value* step, const std::st
   body(variable);
   Value* next = b_.CreateAdd(variable, step, "", false, true);
   variable->addIncoming(next, b_.GetInsertBlock());
-  b_.CreateBr(head);
+  llvm::BranchInst* back = b_.CreateBr(head);
+  if (stays) {
+    llvm::LLVMContext& context = b_.getContext();
+    llvm::MDNode* rule = llvm::MDNode::get(context, llvm::MDString::get(context, "llvm.loop.unroll.disable"));
+    llvm::MDNode* id = llvm::MDNode::getDistinct(context, {nullptr, rule});
+    id->replaceOperandWith(0, id);
+    back->setMetadata(llvm::LLVMContext::MD_loop, id);
+  }
   b_.SetInsertPoint(done);
 }
 
