@@ -30,12 +30,16 @@ class Lap {
 CompileTimings time_one(const Options& options, const std::string& text) {
   CompileTimings result;
   Lap lap;
-  const Program program = parse_program(text, options.file);
+  LoadedProgram loaded;
+  if (is_plan_file(options))
+    loaded = load(options);
+  else
+    loaded.program = parse_program(text, options.file);
   result.parse = lap.next();
-  const PreparedCall call = prepare(options, program);
+  const PreparedCall call = prepare(options, loaded);
   result.schedule = lap.next();
   const ExecutionRequest& execution = call.settings.execution;
-  const Plan finished = finish(call.rungs.back().plan, target_for(execution.arch));
+  const Plan finished = thread_stage(call.rungs.back().plan, target_for(execution.arch));
   result.finish = lap.next();
   CompileOptions compile;
   compile.backend = execution.backend;

@@ -118,7 +118,7 @@ class Dump {
     if (wants("ir")) result.push_back({".ir", print(rung.plan)});
     const bool needs_threads = wants("thread") || wants("cuda") || wants("llvm") || wants("ptx") || wants("sass");
     if (!needs_threads && options_.folder.empty()) return result;
-    const Plan finished = finish(rung.plan, target_for(compile_.arch));
+    const Plan finished = thread_stage(rung.plan, target_for(compile_.arch));
     if (wants("thread") || (wants("ir") && !options_.folder.empty())) result.push_back({".thread.ir", print(finished)});
     const std::vector<const Kernel*> kernels = kernels_of(finished);
     for (const Kernel* kernel : kernels) {
@@ -155,7 +155,7 @@ ExitCode dump_verb(const Options& given) {
   if (options.device == "auto") options.device = "cpu";  // nothing is launched
   LoadedProgram loaded = load(options);
   if (options.arch.empty()) options.arch = choose_arch("");
-  Dump(options, prepare(options, loaded.program)).run();
+  Dump(options, prepare(options, loaded)).run();
   return ExitCode::Success;
 }
 

@@ -19,7 +19,7 @@ ExitCode explain_verb(const Options& given) {
   settings.schedule.arch_matters = true;
   DimMap dims = dims_of_request(fn, settings.inputs);
   auto weighed = weigh_schedules(loaded.program, fn, dims, settings.schedule);
-  PreparedCall call = prepare_with(options, loaded.program, fn, settings);
+  PreparedCall call = prepare_with(loaded, fn, settings);
   std::vector<std::pair<std::string, std::int64_t>> names(dims.begin(), dims.end());
   CallClass call_class = class_of(fn, names);
   std::vector<Ledger> ledgers;

@@ -87,7 +87,7 @@ class Measuring {
     Settings settings = bench_settings(options_, loaded_.program, fn, &bench);
     if (options_.device == "cpu" || options_.device == "sim" || options_.device == "interpreter")
       throw UserError({}, fmt::format("`--device {}`: times are taken on a GPU only", options_.device), "leave --device out: without a GPU the rungs are compiled and checked on the simulator");
-    call_ = prepare_with(options_, loaded_.program, fn, settings);
+    call_ = prepare_with(loaded_, fn, settings);
     std::vector<GpuInfo> gpus = list_gpus();
     has_gpu_ = !gpus.empty() && call_.settings.execution.device == DeviceKind::Cuda;
     result_.fn = fn.name;
@@ -119,7 +119,7 @@ class Measuring {
         entry.row.name = n == 0 ? "(lowered)" : call_.rungs[n].line;
         entry.row.backend = backend == Backend::Llvm ? "llvm" : "nvrtc";
         if (!request_.every_rung) entry.row.name = result_.schedule.empty() ? "generated" : "\"" + result_.schedule + "\"";
-        entry.plan = compile_plan(finish(call_.rungs[n].plan, target_for(result_.arch)), compile);
+        entry.plan = compile_plan(thread_stage(call_.rungs[n].plan, target_for(result_.arch)), compile);
         for (const CompiledKernel& kernel : entry.plan->kernels) {
           entry.row.generate_ms += kernel.generate_ms;
           entry.row.compile_ms += kernel.compile_ms;

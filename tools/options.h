@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,13 +61,15 @@ struct Options {
 // Keeps the texts, so that errors can show their lines.
 void remember_sources(const std::vector<SourceFile>& sources);
 
-// The program of a command, with its text for diagnostics.
+// The program of a command, with its text for diagnostics. A plan file stands for a program of one fn, whose definition
+// -e gives; without one the fn has no statements, and its results cannot be checked.
 struct LoadedProgram {
   std::vector<SourceFile> sources;
   Program program;
+  std::optional<Plan> plan;
   std::string folder;  // where the file lies: hand files are relative to it
 };
-// Parses the file or -e. On a fault prints the diagnostics itself and throws UserError.
+// Parses the file, -e, or the plan file and -e. On a fault prints the diagnostics itself and throws UserError.
 LoadedProgram load(const Options& options);
 
 // `.ir` files hold a plan instead of a program.
@@ -89,8 +92,9 @@ struct PreparedCall {
   Selection selection;
   std::vector<Rung> rungs;
 };
-PreparedCall prepare(const Options& options, const Program& program);
-PreparedCall prepare_with(const Options& options, const Program& program, const TensorFn& fn, Settings settings);
+// Of a plan file: one rung, the plan as it stands. Throws UserError where its facts or its class do not fit the sizes.
+PreparedCall prepare(const Options& options, const LoadedProgram& loaded);
+PreparedCall prepare_with(const LoadedProgram& loaded, const TensorFn& fn, Settings settings);
 
 // Prints what a longer run is about to do, on the error stream.
 void announce(const std::string& text);

@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <sstream>
 
 #include "ir/diagnostic.h"
 #include "tools/options.h"
@@ -18,9 +21,46 @@ void remember(const Options& options, std::vector<SourceFile> sources) {
   remember_sources(sources);
 }
 
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) throw UserError({}, fmt::format("cannot read `{}`: {}", path, std::strerror(errno)));
+  return text.str();
+}
+
+// The fn that a plan computes, without what it says.
+TensorFn signature_of(const Plan& plan) {
+  TensorFn fn;
+  fn.name = plan.name;
+  for (const Dim& dim : plan.dims)
+    if (!dim.value) fn.dims.push_back(dim.name);
+  fn.params = plan.params;
+  return fn;
+}
+
+LoadedProgram load_plan(const Options& options) {
+  LoadedProgram result;
+  result.sources = {SourceFile{options.file, read_text(options.file)}};
+  remember(options, result.sources);
+  result.plan = read_plan(result.sources[0].text);
+  if (options.expression.empty()) {
+    result.program.fns = {signature_of(*result.plan)};
+    return result;
+  }
+  result.sources = {SourceFile{"-e", options.expression}};
+  remember(options, result.sources);
+  result.program.fns = {choose_fn(parse_program(options.expression, "-e"), options.fn)};
+  const TensorFn& fn = result.program.fns[0];
+  if (fn.params != result.plan->params || fn.dims != signature_of(*result.plan).dims)
+    throw UserError(fn.span, fmt::format("`{}` of -e has other parameters than plan `{}` of `{}`", fn.name, result.plan->name, options.file));
+  return result;
+}
+
 }  // namespace
 
 LoadedProgram load(const Options& options) {
+  if (is_plan_file(options)) return load_plan(options);
   LoadedProgram result;
   if (!options.expression.empty()) {
     if (!options.file.empty()) throw UserError({}, "both a file and -e are given; one is needed");
@@ -97,19 +137,40 @@ Settings settings_of(const Options& options, const Program& program, const Tenso
   return settings;
 }
 
-PreparedCall prepare_with(const Options&, const Program& program, const TensorFn& fn, Settings settings) {
+namespace {
+
+// The plan file as the one rung of a call.
+void take_plan(const Plan& plan, const TensorFn& fn, PreparedCall& call) {
+  call.selection.schedule = plan.schedule;
+  call.selection.arch = plan.arch;
+  call.selection.when = plan.facts;
+  if (std::vector<std::string> failed = failed_conditions(fn, plan.facts, call.dims); !failed.empty())
+    throw UserError({}, fmt::format("plan `{}` does not fit this call: {}", plan.name, fmt::join(failed, "; ")));
+  std::vector<std::pair<std::string, std::int64_t>> dims(call.dims.begin(), call.dims.end());
+  if (class_of(fn, dims).index_bits > plan.index_bits)
+    throw UserError({}, fmt::format("plan `{}` counts in 32 bits, and a tensor of this call has 2^31 elements or more", plan.name), "`class index 64` in the plan");
+  call.rungs = {Rung{"", NumericClass::Exact, plan}};
+}
+
+}  // namespace
+
+PreparedCall prepare_with(const LoadedProgram& loaded, const TensorFn& fn, Settings settings) {
   PreparedCall call;
   call.fn = &fn;
   call.settings = std::move(settings);
   call.dims = dims_of_request(fn, call.settings.inputs);
-  call.selection = select_schedule(program, fn, call.dims, call.settings.schedule);
+  if (loaded.plan) {
+    take_plan(*loaded.plan, fn, call);
+    return call;
+  }
+  call.selection = select_schedule(loaded.program, fn, call.dims, call.settings.schedule);
   call.rungs = rungs_of(fn, call.selection, call.dims, call.settings.execution.arch);
   return call;
 }
 
-PreparedCall prepare(const Options& options, const Program& program) {
-  const TensorFn& fn = choose_fn(program, options.fn);
-  return prepare_with(options, program, fn, settings_of(options, program, fn));
+PreparedCall prepare(const Options& options, const LoadedProgram& loaded) {
+  const TensorFn& fn = choose_fn(loaded.program, options.fn);
+  return prepare_with(loaded, fn, settings_of(options, loaded.program, fn));
 }
 
 void announce(const std::string& text) { std::cerr << text << std::endl; }

@@ -99,41 +99,9 @@ void report_faults(const Plan& plan, const RunReport& report) {
   throw UserError({}, "the run broke a promise of its plan: " + all);
 }
 
-// A plan file: its inputs are those of a fn with the same parameters.
-TensorFn fn_of(const Plan& plan) {
-  TensorFn fn;
-  fn.name = plan.name;
-  for (const Dim& dim : plan.dims)
-    if (!dim.value) fn.dims.push_back(dim.name);
-  fn.params = plan.params;
-  return fn;
-}
-
-ExitCode run_plan(const Options& options) {
-  std::ifstream file(options.file, std::ios::binary);
-  if (!file) throw UserError({}, fmt::format("cannot read `{}`: {}", options.file, std::strerror(errno)));
-  std::stringstream text;
-  text << file.rdbuf();
-  remember_sources({SourceFile{options.file, text.str()}});
-  Plan plan = read_plan(text.str());
-  TensorFn fn = fn_of(plan);
-  Program none;
-  Settings settings = settings_of(options, none, fn);
-  bool threads = !kernels_of(plan).empty() && kernels_of(plan)[0]->stage == Stage::Thread;
-  if (options.device == "auto" && threads && settings.execution.device == DeviceKind::Cpu) settings.execution.device = DeviceKind::Sim;
-  std::vector<NameAndFile> files = output_files(options, plan.params);
-  DimMap dims = dims_of_request(fn, settings.inputs);
-  Arguments arguments = bind_arguments(plan, make_inputs(fn, dims, settings.inputs), dims);
-  RunReport report = execute(plan, arguments, settings.execution);
-  report_faults(plan, report);
-  show_results(options, plan.params, files, arguments);
-  return ExitCode::Success;
-}
-
 }  // namespace
 
 ExitCode run_verb(const Options& options) {
-  if (is_plan_file(options)) return run_plan(options);
   std::optional<TimedCompilations> compilations;
   if (options.timings && choose_device(options.device) == DeviceKind::Cuda)
     compilations = time_compilations(options, load(options).sources.front().text);
@@ -141,13 +109,18 @@ ExitCode run_verb(const Options& options) {
   LoadedProgram loaded = load(options);
   double parse_ms = since(start);
   start = Clock::now();
-  PreparedCall call = prepare(options, loaded.program);
+  PreparedCall call = prepare(options, loaded);
   double schedule_ms = since(start);
   const Plan& plan = call.rungs.back().plan;
+  if (options.check && call.fn->statements.empty())
+    throw UserError({}, "a plan file says no definition that its results could be checked by", "give the fn by -e");
   std::vector<NameAndFile> files = output_files(options, call.fn->params);
   Arguments arguments = bind_arguments(plan, make_inputs(*call.fn, call.dims, call.settings.inputs), call.dims);
 
-  DeviceKind device = call.settings.execution.device;
+  DeviceKind& device = call.settings.execution.device;
+  const std::vector<const Kernel*> kernels = kernels_of(plan);
+  const bool has_threads = !kernels.empty() && kernels[0]->stage == Stage::Thread;
+  if (options.device == "auto" && has_threads && device == DeviceKind::Cpu) device = DeviceKind::Sim;
   if (!options.json) {
     std::string schedule = call.selection.made_by_rules ? "a schedule by rules" : call.selection.schedule.empty() ? "no schedule" : "schedule \"" + call.selection.schedule + '"';
     announce(fmt::format("{}: {}, on {}", call.fn->name, schedule, name_of(device)));

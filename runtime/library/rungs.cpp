@@ -50,6 +50,11 @@ std::vector<Rung> build_rungs(const TensorFn& fn, const std::string& schedule_na
   return rungs;
 }
 
+Plan thread_stage(const Plan& plan, const Target& target) {
+  const std::vector<const Kernel*> kernels = kernels_of(plan);
+  return !kernels.empty() && kernels[0]->stage == Stage::Thread ? plan : finish(plan, target);
+}
+
 std::string rung_file_name(const std::vector<Rung>& rungs, std::size_t n) {
   std::string word = "lowered";
   if (n > 0) {

@@ -26,6 +26,9 @@ struct Rung {
 std::vector<Rung> build_rungs(const TensorFn& fn, const std::string& schedule_name, const std::string& arch, const std::vector<Fact>& when,
                               const std::vector<ScheduleLine>& lines, const Target& target, const CallClass& call_class);
 
+// The thread stage of a plan: finished, unless it stands there already.
+Plan thread_stage(const Plan& plan, const Target& target);
+
 // A name for files: `03-stage`.
 std::string rung_file_name(const std::vector<Rung>& rungs, std::size_t n);
 

@@ -165,19 +165,19 @@ bool is_thread_stage(const Plan& plan) {
 
 RunReport execute(const Plan& plan, Arguments& arguments, const ExecutionRequest& request) {
   bool threads = is_thread_stage(plan);
-  auto finished = [&] { return threads ? plan : finish(plan, target_for(request.arch)); };
+  auto threads_of = [&] { return thread_stage(plan, target_for(request.arch)); };
   switch (request.device) {
     case DeviceKind::Cuda: {
       CompileOptions options;
       options.backend = request.backend;
       options.arch = request.arch;
       options.use_cache = request.use_cache;
-      return run_on_cuda(compile_plan(finished(), options), arguments);
+      return run_on_cuda(compile_plan(threads_of(), options), arguments);
     }
     case DeviceKind::Sim: {
       SimulatorOptions options;
       options.seed = request.seed;
-      return simulate(finished(), arguments, options);
+      return simulate(threads_of(), arguments, options);
     }
     case DeviceKind::Cpu:
       if (threads) throw UserError({}, "a thread-stage plan does not run on cpu", "take --device sim, or a file of the tile stage");
