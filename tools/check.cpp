@@ -3,10 +3,8 @@
 
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "ir/diagnostic.h"
-#include "passes/affine.h"
 #include "runtime/instruments.h"
 #include "runtime/library/verdict.h"
 #include "tools/options.h"
@@ -24,24 +22,14 @@ std::string_view name_of(Instrument instrument) {
   return "";
 }
 
-// All sizes alike, but what `--set` gives; a size that a schedule wants as a multiple is rounded up to one.
+// All sizes alike, but what `--set` gives; rounded up to what a schedule wants.
 DimMap boundary_dims(const TensorFn& fn, const std::vector<Fact>& facts, const std::map<std::string, std::string>& values, std::int64_t size) {
-  Divisors divisors = divisors_of(facts);
-  DimMap dims;
+  DimMap dims, fixed;
   for (const std::string& dim : fn.dims) {
-    auto given = values.find(dim);
-    if (given != values.end()) {
-      dims[dim] = std::stoll(given->second);
-      continue;
-    }
-    std::int64_t multiple = divisors.count(dim) ? divisors.at(dim) : 1;
-    for (const Fact& fact : facts)
-      for (const Param& param : fn.params)
-        if (fact.kind == Fact::Kind::Aligned && param.shape.size() > 1 && uses_var(param.shape.back(), dim))
-          multiple = std::lcm(multiple, std::max<std::int64_t>(1, fact.alignment / bytes_of(param.dtype)));
-    dims[dim] = (size + multiple - 1) / multiple * multiple;
+    dims[dim] = size;
+    if (const auto given = values.find(dim); given != values.end()) fixed[dim] = std::stoll(given->second);
   }
-  return dims;
+  return fitting_dims(fn, facts, dims, fixed);
 }
 
 }  // namespace

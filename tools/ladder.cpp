@@ -1,6 +1,8 @@
 // ladder, compare and bench: rungs and rivals of one job in one table.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "tools/measure.h"
@@ -9,12 +11,14 @@ namespace tilewright {
 
 namespace {
 
+bool has_wrong_row(const Measurement& measurement) {
+  return std::any_of(measurement.rows.begin(), measurement.rows.end(), [](const MeasuredRow& row) { return row.is_wrong; });
+}
+
 ExitCode show(const Options& options, const Measurement& measurement) {
   if (options.json) std::cout << json_of(measurement) << "\n";
   else std::cout << table_of(measurement);
-  for (const MeasuredRow& row : measurement.rows)
-    if (row.is_wrong) return ExitCode::WrongResult;
-  return ExitCode::Success;
+  return has_wrong_row(measurement) ? ExitCode::WrongResult : ExitCode::Success;
 }
 
 MeasureRequest request_of(const Options& options) {
@@ -53,6 +57,7 @@ ExitCode bench_verb(const Options& options) {
   request.backends = {Backend::Nvrtc, Backend::Llvm};
   request.library = true;
   ExitCode code = ExitCode::Success;
+  std::vector<std::string> objects;  // --json gives one array
   bool any = false;
   for (const BenchItem& bench : loaded.program.benches) {
     if (!options.bench.empty() && bench.name != options.bench) continue;
@@ -61,10 +66,12 @@ ExitCode bench_verb(const Options& options) {
     one.bench = bench.name;
     one.fn = bench.fn;
     Measurement measurement = measure(one, loaded, request);
-    if (ExitCode result = show(options, measurement); result != ExitCode::Success) code = result;
-    if (!options.json) std::cout << "\n";
+    if (has_wrong_row(measurement)) code = ExitCode::WrongResult;
+    if (options.json) objects.push_back(json_of(measurement));
+    else std::cout << table_of(measurement) << std::endl;
   }
   if (!any) throw UserError({}, options.bench.empty() ? "the program has no bench" : fmt::format("there is no bench \"{}\"", options.bench), "write `bench \"name\" = fn(M = 4096)`");
+  if (options.json) std::cout << fmt::format("[{}]\n", fmt::join(objects, ",\n"));
   return code;
 }
 

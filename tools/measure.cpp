@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "ir/diagnostic.h"
-#include "passes/affine.h"
 #include "runtime/cublas.h"
 #include "runtime/disassemble.h"
 #include "runtime/hand.h"
@@ -45,19 +43,12 @@ Settings bench_settings(const Options& options, const Program& program, const Te
 }
 
 DimMap small_dims(const TensorFn& fn, const std::vector<Fact>& facts, std::int64_t about) {
-  Divisors divisors = divisors_of(facts);
-  std::int64_t aligned = 1;
-  for (const Fact& fact : facts)
-    if (fact.kind == Fact::Kind::Aligned) aligned = fact.alignment;
   DimMap dims;
   for (const std::string& dim : fn.dims) {
-    std::int64_t multiple = divisors.count(dim) ? divisors.at(dim) : 1;
-    for (const Param& param : fn.params)  // rows of tensors of two or more axes start on the alignment
-      if (param.shape.size() > 1 && uses_var(param.shape.back(), dim)) multiple = std::lcm(multiple, std::max<std::int64_t>(1, aligned / bytes_of(param.dtype)));
-    dims[dim] = (about + multiple - 1) / multiple * multiple;
+    dims[dim] = about;
     about += 5;  // no two alike, where they need not be
   }
-  return dims;
+  return fitting_dims(fn, facts, dims);
 }
 
 namespace {

@@ -72,6 +72,17 @@ std::vector<std::string> failed_conditions(const TensorFn& fn, const std::vector
   return failed;
 }
 
+DimMap fitting_dims(const TensorFn& fn, const std::vector<Fact>& when, const DimMap& wanted, const DimMap& fixed) {
+  for (std::int64_t multiple = 1; multiple <= 64; multiple *= 2) {
+    DimMap dims;
+    for (const auto& [name, value] : wanted) dims[name] = fixed.count(name) ? fixed.at(name) : (value + multiple - 1) / multiple * multiple;
+    if (failed_conditions(fn, when, dims).empty()) return dims;
+  }
+  DimMap dims = wanted;
+  for (const auto& [name, value] : fixed) dims[name] = value;
+  return dims;
+}
+
 std::vector<std::pair<const Schedule*, std::vector<std::string>>> weigh_schedules(const Program& program, const TensorFn& fn, const DimMap& dims,
                                                                                  const SelectionRequest& request) {
   std::vector<std::pair<const Schedule*, std::vector<std::string>>> result;

@@ -26,6 +26,10 @@ using DimMap = std::map<std::string, std::int64_t>;
 // Why a schedule's `when` does not hold for contiguous tensors of these dims; empty where it holds.
 std::vector<std::string> failed_conditions(const TensorFn& fn, const std::vector<Fact>& when, const DimMap& dims);
 
+// `wanted`, with the sizes outside `fixed` rounded up to the smallest common power of two that `when` accepts; unchanged
+// where none up to 64 does.
+DimMap fitting_dims(const TensorFn& fn, const std::vector<Fact>& when, const DimMap& wanted, const DimMap& fixed = {});
+
 // What a call compiles to: lines, facts, class. `made_by_rules`: the program has no schedule for it.
 struct Selection {
   std::string schedule;  // its name, empty for none
