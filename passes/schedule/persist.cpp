@@ -13,6 +13,8 @@
 // n`), `hilbert` follows a curve whose neighbours share operands in L2. The order is over the last two grid loops; a
 // grid of one loop has none.
 //
+// A second line changes the order only.
+//
 // Needs: a bound grid. A cluster loop stays directly inside the grid, so that a worker is a cluster.
 #include <fmt/format.h>
 
@@ -45,6 +47,12 @@ Order read_order(const ScheduleLine& line) {
   return result;
 }
 
+Expr order_of(const Order& order, const Expr& rows, const Expr& columns) {
+  std::vector<Expr> arguments = {rows, columns};
+  if (order.function == "grouped") arguments.push_back(integer(order.rows));
+  return call(order.function, std::move(arguments), Dtype::I32);
+}
+
 class Persisting {
  public:
   Persisting(Plan& plan, Names& names, const Order& order, Span line)
@@ -62,9 +70,6 @@ class Persisting {
           fmt::format("kernel `{}` has no grid; its loops are {}", kernel.name, in_words(loop_names(kernel.body))),
           "`warps` or `bind` first");
     const Loop& loop = *as<Loop>(*grid);
-    for (const Axis& axis : loop.axes)
-      if (axis.name == "worker" || axis.step)
-        throw UserError(line_, fmt::format("the grid of kernel `{}` is over workers already", kernel.name));
     workers_ = names_.fresh("workers");
     plan_.dims.push_back(Dim{workers_, call("resident", {var(kernel.name)}, Dtype::Index)});
     tile_ = names_.fresh("tile");
@@ -101,9 +106,7 @@ class Persisting {
       left = binary(BinaryOp::Mod, left, behind);
     }
     std::string name = names_.fresh("order");
-    std::vector<Expr> arguments = {extent_of(row), extent_of(column)};
-    if (order_.function == "grouped") arguments.push_back(integer(order_.rows));
-    table = Table{name, Dtype::I32, {plane, integer(2)}, call(order_.function, std::move(arguments), Dtype::I32)};
+    table = Table{name, Dtype::I32, {plane, integer(2)}, order_of(order_, extent_of(row), extent_of(column))};
     auto entry = [&](std::int64_t n) {
       return cast(Dtype::Index, load(Access{name, {left, integer(n)}, {}, span}, Dtype::I32));
     };
@@ -138,6 +141,27 @@ class Persisting {
   Block values_;
 };
 
+// Whether a dim says how many workers the kernel has.
+bool is_persistent(const Plan& plan, const Kernel& kernel) {
+  return std::any_of(plan.dims.begin(), plan.dims.end(), [&](const Dim& dim) {
+    const Call* value = as<Call>(dim.value);
+    const Var* name = value && value->function == "resident" ? as<Var>(value->arguments[0]) : nullptr;
+    return name && name->name == kernel.name;
+  });
+}
+
+// Gives the table that a persistent kernel reads another order.
+void reorder(std::vector<Step>& steps, const Kernel& kernel, const Order& order, Span line) {
+  for (Step& step : steps) {
+    Table* table = std::get_if<Table>(&step);
+    if (!table || !mentions_buffer(kernel.body, table->name)) continue;
+    std::vector<Expr> arguments = as<Call>(table->value)->arguments;
+    table->value = order_of(order, arguments[0], arguments[1]);
+    return;
+  }
+  throw UserError(line, fmt::format("the tiles of kernel `{}` lie in one row; there is no other order", kernel.name));
+}
+
 bool has_grid(const Kernel& kernel) {
   return std::any_of(kernel.body.begin(), kernel.body.end(), [](const Stmt& stmt) {
     const Loop* loop = as<Loop>(stmt);
@@ -163,6 +187,11 @@ Plan persist(const Plan& plan, const ScheduleLine& line, const Target&) {
       continue;
     }
     acted = true;
+    if (is_persistent(plan, *kernel)) {
+      reorder(steps, *kernel, order, line.span);
+      steps.push_back(step);
+      continue;
+    }
     std::optional<Table> table;
     Kernel changed = Persisting(result, names, order, line.span).apply(*kernel, table);
     if (table) steps.emplace_back(std::move(*table));

@@ -11,7 +11,8 @@
 // No code moves: the staged buffers gain a slot axis and the pipe its four verbs; what runs ahead follows from them.
 // `via registers`: a thread loads the next tile into registers and stores it when the slot is free, in 2 slots.
 // `via cp.async` (sm_80 and later): threads start copies past the registers. `via tma` (sm_90 and later): the copy
-// engine fetches whole boxes. `in flight n`: a slot is released n trips after its use has started.
+// engine fetches whole boxes. `in flight n`: a slot is released n trips after its use has started; `pipeline k.block in
+// flight 1` says so of a pipeline that is there.
 //
 // Needs: tiles staged at the loop, room for all slots, depth > n; for cp.async and tma a fill of 0 and a tensor whose
 // rows start where they need it, as facts of the schedule.
@@ -20,6 +21,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "passes/schedule/asynchronous_copy.h"
 #include "passes/schedule/passes.h"
@@ -33,15 +35,29 @@ constexpr std::string_view syntax = "pipeline k.block depth 4 via tma, in flight
 
 struct PipelineLine {
   LineName at;
-  LineNumber depth;
+  LineNumber depth;  // 0: of a pipeline that is there
   LineName mechanism;
   LineNumber in_flight;
 };
+
+void refuse_too_many(const LineNumber& in_flight, std::int64_t depth) {
+  if (in_flight.value < depth) return;
+  throw UserError(in_flight.span,
+                  fmt::format("{} trips in flight hold {} slots, and one is filled; depth {} is too little",
+                              in_flight.value, in_flight.value + 1, depth),
+                  fmt::format("`depth {}` or more", in_flight.value + 1));
+}
 
 PipelineLine read_line(const ScheduleLine& line) {
   LineReader reader(line, syntax);
   PipelineLine result;
   result.at = reader.name("the name of a loop");
+  if (reader.accept("in")) {
+    reader.expect("flight");
+    result.in_flight = reader.number("a number of trips", 0);
+    reader.end();
+    return result;
+  }
   reader.expect("depth");
   result.depth = reader.number("a number of slots", 2);
   reader.expect("via");
@@ -62,11 +78,7 @@ PipelineLine read_line(const ScheduleLine& line) {
         fmt::format("depth {}: a pipeline via registers has 2 slots, one in use and one that is filled, and "
                     "no trip in flight",
                     result.depth.value));
-  if (result.in_flight.value >= result.depth.value)
-    throw UserError(result.in_flight.span,
-                    fmt::format("{} trips in flight hold {} slots, and one is filled; depth {} is too little",
-                                result.in_flight.value, result.in_flight.value + 1, result.depth.value),
-                    fmt::format("`depth {}` or more", result.in_flight.value + 1));
+  refuse_too_many(result.in_flight, result.depth.value);
   return result;
 }
 
@@ -215,8 +227,48 @@ class Pipelining {
 
 }  // namespace
 
+namespace {
+
+// The pipes whose verbs stand directly in a loop of this name.
+std::set<std::string> pipes_at(const Block& body, const std::string& loop_name) {
+  std::set<std::string> result;
+  walk(body, [&](const Stmt& stmt) {
+    const Loop* loop = as<Loop>(stmt);
+    if (!loop || loop->axes.back().name != loop_name) return true;
+    for (const Stmt& inner : loop->body) {
+      const Labelled* labelled = as<Labelled>(inner);
+      if (const Verb* verb = as<Verb>(labelled ? labelled->statement : inner)) result.insert(verb->pipe);
+    }
+    return true;
+  });
+  return result;
+}
+
+Kernel with_in_flight(const Kernel& kernel, const PipelineLine& line) {
+  std::set<std::string> pipes = pipes_at(kernel.body, line.at.text);
+  if (pipes.empty())
+    throw UserError(line.at.span, fmt::format("`{}` is no pipeline", line.at.text),
+                    fmt::format("`pipeline {} depth 4 via tma` first", line.at.text));
+  Kernel result = kernel;
+  result.body = rewrite_statements(kernel.body, [&](const Stmt& stmt) -> Block {
+    const Pipe* pipe = as<Pipe>(stmt);
+    if (!pipe || !pipes.count(pipe->name)) return {stmt};
+    if (pipe->mechanism == "registers")
+      throw UserError(line.in_flight.span, "a pipeline via registers has no trip in flight");
+    refuse_too_many(line.in_flight, pipe->slots);
+    Pipe node = *pipe;
+    node.in_flight = static_cast<int>(line.in_flight.value);
+    return {make_stmt(std::move(node), stmt->span)};
+  });
+  return result;
+}
+
+}  // namespace
+
 Plan pipeline(const Plan& plan, const ScheduleLine& line, const Target& target) {
   PipelineLine read = read_line(line);
+  if (read.depth.value == 0)
+    return map_kernels_with(plan, line, {read.at}, [&](const Kernel& kernel) { return with_in_flight(kernel, read); });
   std::optional<AsynchronousCopies> asynchronous;
   if (read.mechanism.text != "registers")
     asynchronous.emplace(plan, target, read.mechanism.text, read.mechanism.span,
