@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "frontend/program.h"
@@ -64,16 +65,30 @@ Arguments arguments_of(const Plan& plan, const Shape& shape) {
                         {{"M", shape.m}, {"N", shape.n}, {"K", shape.k}});
 }
 
-std::int64_t wrong_elements(const Arguments& arguments, const Shape& shape) {
-  const HostTensor& a = arguments.tensors.at("A");
-  const HostTensor& b = arguments.tensors.at("B");
-  std::int64_t wrong = 0;
+// The product of the operands above, computed once a shape.
+const std::vector<float>& expected_product(const Shape& shape) {
+  static std::map<std::array<std::int64_t, 3>, std::vector<float>> known;
+  auto [found, is_new] = known.try_emplace({shape.m, shape.n, shape.k});
+  std::vector<float>& c = found->second;
+  if (!is_new) return c;
+  HostTensor a = ternary(Dtype::F32, {shape.m, shape.k}, 0);
+  HostTensor b = ternary(Dtype::F32, {shape.k, shape.n}, 1);
+  const auto* b_row = reinterpret_cast<const float*>(b.data.data());
+  c.resize(static_cast<std::size_t>(shape.m * shape.n));
   for (std::int64_t i = 0; i < shape.m; ++i)
-    for (std::int64_t j = 0; j < shape.n; ++j) {
-      double sum = 0;
-      for (std::int64_t k = 0; k < shape.k; ++k) sum += read_real(a, i * shape.k + k) * read_real(b, k * shape.n + j);
-      wrong += read_real(arguments.tensors.at("C"), i * shape.n + j) != sum;
+    for (std::int64_t k = 0; k < shape.k; ++k) {
+      float factor = static_cast<float>(read_real(a, i * shape.k + k));
+      for (std::int64_t j = 0; j < shape.n; ++j)
+        c[static_cast<std::size_t>(i * shape.n + j)] += factor * b_row[k * shape.n + j];
     }
+  return c;
+}
+
+std::int64_t wrong_elements(const Arguments& arguments, const Shape& shape) {
+  const HostTensor& c = arguments.tensors.at("C");
+  std::int64_t wrong = 0;
+  for (std::int64_t n = 0; n < c.elements(); ++n)
+    wrong += read_real(c, n) != expected_product(shape)[static_cast<std::size_t>(n)];
   return wrong;
 }
 
@@ -145,6 +160,37 @@ schedule layer "fused" for sm_90a when K % 8 == 0, N % 8 == 0, aligned 16 {
 }
 )";
 
+constexpr const char* product_schedule = R"(
+schedule product "hopper" for sm_90a when M % 8 == 0, K % 8 == 0, N % 8 == 0, aligned 16 {
+    tile     block i 128, j 128, k 64
+    warps    8
+    stage    A, B in shared at k.block swizzle 128
+    mma      wgmma over i
+    pipeline k.block depth 4 via tma
+    pipeline k.block in flight 1
+    roles    producer 1 warpgroup registers 40, consumer 2 warpgroups registers 232
+    cluster  i.block 2 multicast B
+    epilogue C via shared tma, tile j 64 buffers 2
+    persist  order rows
+    persist  order hilbert
+}
+)";
+
+// The plans give the bits of the naive one on data whose sums are exact, on the cpu device.
+void check_against_naive(const Plan& naive, const std::vector<Plan>& rungs, const Sizes& sizes) {
+  auto result_of = [&](const Plan& plan) {
+    Arguments arguments = bind_arguments(plan, random_inputs(plan, sizes, Agreement::ExactData), sizes);
+    run_on_host(plan, arguments, {});
+    return arguments.tensors.at("C").data;
+  };
+  auto expected = result_of(naive);
+  for (const Plan& plan : rungs) {
+    INFO(print(plan));
+    bool same = result_of(plan) == expected;
+    CHECK(same);
+  }
+}
+
 std::string program_of(const Tiles& t) {
   return fmt::format(R"(
 fn matmul(A: {0}[M, K], B: {0}[K, N]) -> C: {0}[M, N] {{ C[i, j] = sum[k] A[i, k] * B[k, j] }}
@@ -214,17 +260,21 @@ TEST_SUITE("ladder") {
 
   TEST_CASE("a layer with bias and gelu gives the bits of its two kernels, line by line, on the cpu device") {
     std::vector<Plan> rungs = rungs_of(layer_program);
-    Sizes sizes = {{"M", 130}, {"N", 200}, {"K", 72}};
-    auto result_of = [&](const Plan& plan) {
-      Arguments arguments = bind_arguments(plan, random_inputs(plan, sizes, Agreement::ExactData), sizes);
-      run_on_host(plan, arguments, {});
-      return arguments.tensors.at("C").data;
-    };
-    auto expected = result_of(rungs[0]);
-    for (const Plan& plan : rungs) {
-      INFO(print(plan));
-      bool same = result_of(plan) == expected;
-      CHECK(same);
+    check_against_naive(rungs[0], rungs, {{"M", 130}, {"N", 200}, {"K", 72}});
+  }
+
+  TEST_CASE("operands that lie the other way round, and a batch, on the cpu device") {
+    for (const char* fn :
+         {"fn product(A: bf16[K, M], B: bf16[K, N]) -> C: bf16[M, N] { C[i, j] = sum[k] A[k, i] * B[k, j] }",
+          "fn product(A: bf16[M, K], B: bf16[N, K]) -> C: bf16[M, N] { C[i, j] = sum[k] A[i, k] * B[j, k] }",
+          "fn product(A: f16[K, M], B: f16[N, K]) -> C: f16[M, N] { C[i, j] = sum[k] A[k, i] * B[j, k] }",
+          "fn product(A: bf16[S, M, K], B: bf16[S, K, N]) -> C: bf16[S, M, N] {"
+          " C[s, i, j] = sum[k] A[s, i, k] * B[s, k, j] }"}) {
+      INFO(fn);
+      Sizes sizes = {{"M", 264}, {"N", 136}, {"K", 72}};
+      if (std::string(fn).find("[S") != std::string::npos) sizes["S"] = 3;
+      std::vector<Plan> rungs = rungs_of(std::string(fn) + product_schedule);
+      check_against_naive(rungs.front(), {rungs.back()}, sizes);
     }
   }
 
