@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -53,11 +54,13 @@ ExitCode explain_verb(const Options& given) {
     bool taken = schedule->name == call.selection.schedule;
     std::cout << fmt::format("schedule    {} \"{}\"{}\n", taken ? "->" : "  ", schedule->name, against.empty() ? (taken ? "" : ": fits, but a later one does too") : ": " + fmt::format("{}", fmt::join(against, "; ")));
   }
-  std::cout << fmt::format("\n{:<60} {:<12} {:>8} {:>9} {:>10} {:>5}\n", "line", "kernel", "threads", "shared", "registers", "of");
+  std::size_t width = 20;
+  for (const Rung& rung : call.rungs) width = std::max(width, rung.line.size());
+  std::cout << fmt::format("\n{:<{}} {:<12} {:>8} {:>9} {:>10} {:>5}\n", "line", width, "kernel", "threads", "shared", "registers", "of");
   for (std::size_t n = 0; n < call.rungs.size(); ++n)
     for (std::size_t k = 0; k < ledgers[n].kernels.size(); ++k) {
       const KernelLedger& kernel = ledgers[n].kernels[k];
-      std::cout << fmt::format("{:<60} {:<12} {:>8} {:>9} {:>10} {:>5}\n", k ? "" : n ? call.rungs[n].line : "(lowered)", kernel.name, kernel.threads, kernel.shared_bytes, kernel.registers, kernel.share);
+      std::cout << fmt::format("{:<{}} {:<12} {:>8} {:>9} {:>10} {:>5}\n", k ? "" : n ? call.rungs[n].line : "(lowered)", width, kernel.name, kernel.threads, kernel.shared_bytes, kernel.registers, kernel.share);
     }
   std::cout << "registers: what register buffers take of a thread that computes, and what it has at most; the assembler adds addresses and temporaries\n";
   return ExitCode::Success;
