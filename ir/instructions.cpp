@@ -25,7 +25,7 @@ constexpr std::optional<Dtype> of_operands = Dtype::Index;
 
 // Name, least and most operands, result, effect, convergence, PTX, meaning. In PTX a shared place is its 32-bit address,
 // a tensor map the generic address of its parameter, a condition 0 or 1.
-constexpr std::array<InstrInfo, 51> table = {{
+constexpr std::array<InstrInfo, 54> table = {{
     {"barrier.block", 0, 0, statement, orders, cta, "barrier.sync 0;", "all threads of the block wait for each other; memory before is seen behind"},
     {"barrier.named", 2, 2, statement, orders, warp, "barrier.sync %0, %1;", "barrier number %0 for %1 threads"},
     {"barrier.warp", 0, 0, statement, orders, warp, "bar.warp.sync 0xffffffff;", "all lanes of the warp wait for each other"},
@@ -83,6 +83,9 @@ constexpr std::array<InstrInfo, 51> table = {{
     {"setmaxnreg.inc", 1, 1, statement, none, warpgroup, "setmaxnreg.inc.sync.aligned.u32 #0;", "the warpgroup waits for up to %0 registers a thread"},
     {"setmaxnreg.dec", 1, 1, statement, none, warpgroup, "setmaxnreg.dec.sync.aligned.u32 #0;", "the warpgroup gives back all but %0 registers a thread"},
     {"ldmatrix.x4", 5, 5, statement, both, warp, "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];", "four 8x8 tiles of 16-bit elements into registers %0 to %3, row addresses from the lanes"},
+    {"ldmatrix.x4.trans", 5, 5, statement, both, warp, "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];", "as ldmatrix.x4, each tile transposed"},
+    {"mma.m16n8k16.bf16", 3, 3, statement, both, warp, "", "the 4 f32 registers from %0 on += A·B of bf16 tiles of 16x16 and 16x8, in the 4 words from %1 and the 2 words from %2 on"},
+    {"mma.m16n8k16.f16", 3, 3, statement, both, warp, "", "the 4 f32 registers from %0 on += A·B of f16 tiles of 16x16 and 16x8, in the 4 words from %1 and the 2 words from %2 on"},
     {"stmatrix.x4", 5, 5, statement, writes, warp, "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};", "four 8x8 tiles of 16-bit elements to shared memory, row addresses from the lanes"},
 }};
 

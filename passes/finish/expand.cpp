@@ -91,7 +91,7 @@ Kernel Expander::run() {
       whole_block({stmt}, body);
     }
   }
-  body = with_cursors(std::move(body));
+  body = without_unused_registers(with_cursors(std::move(body)));
   body = name_linear_thread(std::move(body));
   for (const auto& [name, value, span] : lets_) result.body.push_back(make_stmt(Let{name, value, {}, {}}, span));
   result.body.insert(result.body.end(), body.begin(), body.end());
@@ -157,6 +157,27 @@ const Block& Expander::bind_cluster(const Loop& grid, const Stmt& stmt) {
   context_.taken.insert(name);
   context_.ranges[name] = Interval{0, cluster_ - 1};
   return inner->body;
+}
+
+// Registers that nothing mentions, as where values are computed in the place of their use, are not declared.
+Block Expander::without_unused_registers(const Block& body) const {
+  std::set<std::string> used;
+  auto note = [&](const Access& access) { used.insert(access.buffer); };
+  walk_expressions(body, [&](const Expr& expr) {
+    walk(expr, [&](const Expr& node) {
+      if (const Load* access = as<Load>(node)) note(access->access);
+      return true;
+    });
+  });
+  walk(body, [&](const Stmt& stmt) {
+    if (const Store* store = as<Store>(stmt)) note(store->target);
+    return true;
+  });
+  return rewrite_statements(body, [&](const Stmt& stmt) -> Block {
+    const Buffer* buffer = as<Buffer>(stmt);
+    bool is_unused = buffer && buffer->space == Space::Register && definitions_.count(buffer->name) && !used.count(buffer->name);
+    return is_unused ? Block{} : Block{stmt};
+  });
 }
 
 // The cursors of pipes are registers.
@@ -243,6 +264,7 @@ void Expander::block_level(const Block& statements, Block& out) {
 std::size_t Expander::statement(const Block& statements, std::size_t at, Block& out) {
   if (as<Labelled>(statements[at])) return roles(statements, at, out);
   if (as<Verb>(statements[at])) return verb(statements, at, out);
+  if (define_for_copy(statements, at)) return at;
   simple_statement(statements, at, out);
   return at;
 }
@@ -254,6 +276,7 @@ std::size_t Expander::verb(const Block& statements, std::size_t at, Block& out) 
   if (!state) internal_error("a verb of an unknown pipe");
   const std::string& mechanism = state->pipe.mechanism;
   if (mechanism == "registers") refuse(stmt, "a verb outside the loop of its pipe");
+  if (mechanism == "tma.store") return store_verb(*state, verb.kind, stmt->span, out), at;
   switch (verb.kind) {
     case VerbKind::Acquire: return mechanism == "tma" ? fill_by_engine(*state, statements, at, out) : fill_by_cp_async(*state, statements, at, out);
     case VerbKind::Commit: internal_error("a commit without its acquire in the same body");
@@ -288,6 +311,14 @@ void Expander::branch(const If& branch, const Stmt& stmt, Block& out) {
   out.insert(out.end(), behind.begin(), behind.end());
 }
 
+void Expander::copy(const Copy& copy, const Stmt& stmt, Block& out) {
+  for (const PipeState& state : pipes_)
+    if (state.pipe.mechanism == "tma.store" && state.pipe.buffers[0] == copy.source.buffer) return store_by_engine(state, copy, stmt);
+  if (copy_from_registers(copy, stmt, out)) return;
+  Block made = expand_whole_copy(copy, stmt->span, context_);
+  out.insert(out.end(), made.begin(), made.end());
+}
+
 void Expander::simple_statement(const Block& statements, std::size_t at, Block& out) {
   const Stmt& stmt = statements[at];
   match(
@@ -308,10 +339,7 @@ void Expander::simple_statement(const Block& statements, std::size_t at, Block& 
         if (own || alone) out.push_back(flat);
         else out.push_back(make_stmt(If{binary(BinaryOp::Eq, linear_thread(context_.block), integer(0)), {flat}, {}}, stmt->span));
       },
-      [&](const Copy& copy) {
-        Block made = expand_whole_copy(copy, stmt->span, context_);
-        out.insert(out.end(), made.begin(), made.end());
-      },
+      [&](const Copy& node) { copy(node, stmt, out); },
       [&](const Fill&) { absorb_fill(statements, at, out); }, [&](const Mma& node) { mma(node, stmt, out); },
       [&](const Fold& fold) { refuse(stmt, fold.is_scan ? "`scan`" : "`reduce`"); }, [&](const Pipe& pipe) { declare_pipe(pipe, stmt); },
       [&](const Verb&) { internal_error("a verb is expanded with the statements behind it"); },
@@ -348,10 +376,18 @@ void Expander::serial_loop(const Loop& loop, const Stmt& stmt, Block& out) {
       if (*bound) *bound = context_.flattener.flat(*bound);
     add_axis(context_.ranges, axis);
   }
+  Block body = loop.body;
+  for (const Stmt& inner : loop.body) {
+    const Verb* verb = as<Verb>(inner);
+    const PipeState* state = verb && verb->kind == VerbKind::Acquire ? find_pipe(verb->pipe) : nullptr;
+    if (!state || !state->is_unrolled) continue;
+    Expr slot = binary(BinaryOp::Mod, var(loop.axes[0].name), integer(state->pipe.slots));
+    body = substitute(body, {{state->pipe.name + ".in", slot}, {state->pipe.name + ".out", slot}});
+  }
   node.body.clear();
   const Loop* outer_late = std::exchange(late_loop_, counts_up(loop) ? &loop : nullptr);
   bool outer_in_loop = std::exchange(in_loop_, true);
-  block_level(loop.body, node.body);
+  block_level(body, node.body);
   in_loop_ = outer_in_loop;
   late_loop_ = outer_late;
   context_.ranges = std::move(outer);

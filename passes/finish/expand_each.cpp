@@ -12,6 +12,20 @@
 
 namespace tilewright {
 
+namespace {
+
+// Whether the loop walks all of a register buffer.
+bool has_axes(const Buffer& buffer, const Loop& loop) {
+  if (buffer.axes.size() != loop.axes.size()) return false;
+  for (const Axis& axis : loop.axes) {
+    auto own = std::find_if(buffer.axes.begin(), buffer.axes.end(), [&](const BufferAxis& a) { return a.name == axis.name; });
+    if (own == buffer.axes.end() || integer_value(axis.hi) != own->extent) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 // The deal of an `each`: stated, or that of the register buffer it touches; a register digit is a step.
 Layout Expander::deal_of(const Loop& loop, bool& follows) {
   follows = false;
@@ -27,8 +41,11 @@ Layout Expander::deal_of(const Loop& loop, bool& follows) {
     if (const Store* store = as<Store>(stmt)) note(store->target.buffer);
     return true;
   });
-  for (const Buffer& buffer : context_.buffers) {
-    if (buffer.space != Space::Register || !buffer.layout || !touched.count(buffer.name)) continue;
+  std::vector<Buffer> candidates;  // those that the loop walks wholly come first
+  for (bool whole : {true, false})
+    for (const Buffer& buffer : context_.buffers)
+      if (buffer.space == Space::Register && buffer.layout && touched.count(buffer.name) && has_axes(buffer, loop) == whole) candidates.push_back(buffer);
+  for (const Buffer& buffer : candidates) {
     Layout deal;
     for (const Axis& axis : loop.axes)
       for (const AxisLayout& own : buffer.layout->axes)

@@ -75,6 +75,10 @@ void Expander::declare_pipe(const Pipe& pipe, const Stmt& stmt) {
     state.empty = context_.fresh(pipe.name + ".empty");
     starts_pipes_ = true;
   }
+  if (pipe.mechanism == "tma.store") {
+    state.parts = parts_of_store(pipe);
+    state.is_unrolled = is_unrolled(pipe);
+  }
   pipes_.push_back(std::move(state));
 }
 
@@ -105,7 +109,7 @@ void Expander::start_pipes(Span span, Block& out) {
 // The cursors that a body's verbs move, at its beginning.
 void Expander::declare_cursors(const Block& body, Block& out) {
   for (const PipeState& state : pipes_) {
-    if (state.pipe.mechanism == "registers") continue;
+    if (state.pipe.mechanism == "registers" || state.is_unrolled) continue;
     for (const char* side : {".in", ".out"}) {
       VerbKind kind = std::string(side) == ".in" ? VerbKind::Acquire : VerbKind::Wait;
       bool used = false;
@@ -211,6 +215,7 @@ void Expander::finish_pipes(const Block& body, Block& out) {
     });
     if (!fills || body.empty()) continue;
     Span span = body.back()->span;
+    if (state.pipe.mechanism == "tma.store") out.push_back(when(is_storer(state, span), {instruction("bulk.wait_group.read", {integer(0)}, span)}, span));
     if (!state.full.empty() && state.has_multicast) {
       Block waits;
       drain(state, span, waits);

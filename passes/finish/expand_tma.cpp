@@ -47,7 +47,7 @@ std::string Expander::map_of(const std::string& tensor, const std::vector<std::i
   return map.name;
 }
 
-Expander::EngineCopy Expander::engine_copy(const Access& shared_side, const Access& tensor_side, const Expr& part, std::int64_t parts, const Stmt& stmt) {
+Expander::EngineCopy Expander::engine_copy(const Access& shared_side, const Access& tensor_side, const Expr& part, std::int64_t parts, Share share, const Stmt& stmt) {
   const Buffer* shared = context_.flattener.find(shared_side.buffer);
   if (!shared || shared->space != Space::Shared || !find_tensor(context_.plan, tensor_side.buffer))
     refuse(stmt, "a copy by the engine that is not between shared memory and a tensor");
@@ -61,7 +61,7 @@ Expander::EngineCopy Expander::engine_copy(const Access& shared_side, const Acce
   Expr first_row = integer(0);
   std::size_t outermost = box.box.size() - 1;
   while (outermost > 0 && box.axes[outermost].empty()) --outermost;
-  if (parts > 1 && box.panels % parts == 0) {
+  if (parts > 1 && share == Share::PanelsOrRows && box.panels % parts == 0) {
     box.panels /= parts;
     first_panel = part * box.panels;
   } else if (parts > 1) {
@@ -109,7 +109,7 @@ void Expander::load_by_engine(const Copy& copy, const Stmt& stmt, const Expr& fu
   if (!fills_zero || !copy.where.empty())
     throw UserError(stmt->span, fmt::format("the copy engine fills what is out of range with 0, and `{}` asks for something else", print(stmt)));
   bool is_shared = !copy.multicast.empty();
-  EngineCopy engine = engine_copy(copy.target, copy.source, is_shared ? var(copy.multicast) : Expr{}, is_shared ? cluster_ : 1, stmt);
+  EngineCopy engine = engine_copy(copy.target, copy.source, is_shared ? var(copy.multicast) : Expr{}, is_shared ? cluster_ : 1, Share::PanelsOrRows, stmt);
   Instr instr{fmt::format("tma.load.{}d{}", engine.rank, is_shared ? ".multicast" : ""), {engine.place}};
   instr.operands.insert(instr.operands.end(), engine.operands.begin(), engine.operands.end());
   instr.operands.push_back(full);

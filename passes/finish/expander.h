@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "passes/finish/expand.h"
+#include "passes/fragments.h"
 
 namespace tilewright {
 
@@ -28,6 +29,8 @@ class Expander {
   int blocks_that_fit() const;
   const Block& bind_cluster(const Loop& grid, const Stmt& stmt);
   Block with_cursors(Block body) const;
+  Block without_unused_registers(const Block& body) const;
+  void copy(const Copy& copy, const Stmt& stmt, Block& out);
   std::vector<Expr> bind_grid(const Loop& grid, Span span);
   std::vector<std::string> arguments(const Kernel& kernel);
   [[noreturn]] static void refuse(const Stmt& stmt, const std::string& what);
@@ -68,6 +71,8 @@ class Expander {
     std::int64_t arrivals = 0;  // that free a slot
     bool mma_reads = false;     // by wgmma only
     bool has_multicast = false;
+    std::int64_t parts = 1;     // of a store, by a warpgroup each
+    bool is_unrolled = false;   // its slots are constants of an unrolled loop
   };
   const PipeState* find_pipe(const std::string& name) const;
   void declare_pipe(const Pipe& pipe, const Stmt& stmt);
@@ -98,21 +103,63 @@ class Expander {
   };
   std::string map_of(const std::string& tensor, const std::vector<std::int64_t>& box, int xor_bytes, const Stmt& stmt);
   // Number `part` of `parts` of a tile.
-  EngineCopy engine_copy(const Access& shared_side, const Access& tensor_side, const Expr& part, std::int64_t parts, const Stmt& stmt);
+  enum class Share : std::uint8_t { PanelsOrRows, Rows };
+  EngineCopy engine_copy(const Access& shared_side, const Access& tensor_side, const Expr& part, std::int64_t parts, Share share, const Stmt& stmt);
   static void emit(const EngineCopy& copy, Instr instr, Span span, Block& out);
   void load_by_engine(const Copy& copy, const Stmt& stmt, const Expr& full, Block& out);
+
+  // ---- Results through shared memory (expand_epilogue.cpp)
+  struct Definition {
+    std::vector<std::string> axes;
+    Expr value;
+  };
+  std::int64_t parts_of_store(const Pipe& pipe) const;
+  bool is_unrolled(const Pipe& pipe) const;
+  void sync_storers(const PipeState& state, Span span, Block& out);
+  Expr is_storer(const PipeState& state, Span span);
+  void store_verb(const PipeState& state, VerbKind kind, Span span, Block& out);
+  void store_by_engine(const PipeState& state, const Copy& copy, const Stmt& stmt);
+  std::vector<Expr> fragment_coordinates(const Buffer& source, const Expr& word, const Expr& in_row, bool as_address) const;
+  // Whether the copy is one from registers into shared memory, which it then expands.
+  bool copy_from_registers(const Copy& copy, const Stmt& stmt, Block& out);
+  bool define_for_copy(const Block& statements, std::size_t at);
 
   // ---- Pipes via registers (expand_pipe_registers.cpp)
   void pipelined_through_registers(const Loop& loop, const Stmt& stmt, Block& out);
   void copy_statement(const Stmt& stmt, Block& out);
 
-  // ---- Tensor cores (expand_mma.cpp)
+  // ---- Tensor cores (expand_mma.cpp, expand_mma_warps.cpp; expand_matrix_tiles.cpp)
+  struct OperandAxes {  // of A or B
+    Access access;
+    std::size_t row = 0;    // which index is the row (of B: the column)
+    std::size_t depth = 1;  // which is k
+  };
+  // The tiles of an instruction that the threads which run have.
+  struct MatrixTiles {
+    MatrixInstruction instruction;
+    OperandAxes a;
+    OperandAxes b;
+    std::int64_t depth = 0;           // of k in the whole tile
+    std::vector<Axis> row_steps;      // tiles one after the other
+    std::vector<Axis> column_steps;
+    Expr first_row;
+    Expr first_column;
+    Expr fragment;                    // the first register
+  };
+  OperandAxes operand_axes(const Access& access, const std::string& row, const Stmt& stmt) const;
+  MatrixTiles matrix_tiles(const Mma& mma, const MatrixInstruction& instruction, const Stmt& stmt);
+  std::string instruction_of(const Mma& mma, const Stmt& stmt) const;
+  Expr adds_in_step(const std::string& accumulator, const std::string& k) const;
+  void mma_by_wgmma(const Mma& mma, const MatrixTiles& tiles, const Stmt& stmt, Block& out);
+  void mma_by_warps(const Mma& mma, const MatrixTiles& tiles, const Stmt& stmt, Block& out);
+  Stmt load_matrices(const OperandAxes& axes, const Expr& row, const Expr& depth, const std::string& fragment, const Expr& first, const Stmt& stmt);
   // Whether the fill at `at` is left to the first mma behind it, and in which loop that stands.
   void absorb_fill(const Block& statements, std::size_t at, Block& out);
   void mma(const Mma& mma, const Stmt& stmt, Block& out);
   void wait_for_mma(int open, Span span, Block& out);
   Expr warpgroup();  // of the role
   Expr warpgroup_of_block();
+  Expr warp();  // of the role
 
   const Kernel& kernel_;
   const Target& target_;
@@ -122,6 +169,8 @@ class Expander {
   std::int64_t cluster_ = 1;
   std::vector<TensorMap> maps_;
   std::vector<PipeState> pipes_;
+  std::map<std::string, Definition> definitions_;  // of register buffers that are computed where they are used
+  Block stores_;                      // of the copy engine, until their group is closed
   std::set<std::string> cursors_;     // `p.in`, `p.out` that are registers
   bool starts_pipes_ = false;         // barrier objects are still to be made
   bool in_loop_ = false;

@@ -206,7 +206,7 @@ constexpr auto statement_rows = std::to_array<StatementRow>({
     {"bulk.commit", compile_bulk_commit}, {"bulk.wait_group", compile_bulk_wait}, {"bulk.wait_group.read", compile_bulk_wait},
     {"wgmma.fence", compile_wgmma_fence}, {"wgmma.commit", compile_wgmma_commit}, {"wgmma.wait", compile_wgmma_wait},
     {"setmaxnreg.inc", compile_registers}, {"setmaxnreg.dec", compile_registers},
-    {"ldmatrix.x4", compile_load_matrix}, {"stmatrix.x4", compile_store_matrix},
+    {"ldmatrix.x4", compile_load_matrix}, {"ldmatrix.x4.trans", compile_load_matrix}, {"mma.m16n8k16.bf16", compile_warp_mma}, {"mma.m16n8k16.f16", compile_warp_mma}, {"stmatrix.x4", compile_store_matrix},
 });
 
 struct ValueRow {

@@ -61,6 +61,15 @@ const WarpOp* run_store(const WarpOp& op, Warp& warp) {
   return following(op);
 }
 
+// Each tile of 8 x 8 elements of 2 bytes, row by row.
+void transpose(std::array<std::byte, tiles * lane_count * 4>& words) {
+  const auto before = words;
+  for (std::size_t tile = 0; tile < tiles; ++tile)
+    for (std::size_t row = 0; row < rows_of_tile; ++row)
+      for (std::size_t column = 0; column < rows_of_tile; ++column)
+        std::memcpy(words.data() + tile * 128 + row * row_bytes + column * 2, before.data() + tile * 128 + column * row_bytes + row * 2, 2);
+}
+
 const WarpOp* run_load(const WarpOp& op, Warp& warp) {
   const InstrSite& site = site_of(op);
   if (warp.mask != warp.all) report_divergent(warp, op);
@@ -75,6 +84,7 @@ const WarpOp* run_load(const WarpOp& op, Warp& warp) {
     std::memcpy(words.data() + register_byte(from / rows_of_tile, from % rows_of_tile * 4), block.shared.data() + place, row_bytes);
   }
   if (unwritten != 0) report_unwritten(warp, op, site.memory, unwritten);
+  if (op.code != 0) transpose(words);
   for (int tile = 0; tile < tiles; ++tile) {
     const RegisterSite& target = site.registers[static_cast<std::size_t>(tile)];
     const std::int64_t element = read_lane(warp, site.operands[static_cast<std::size_t>(tile)], 0).i;
@@ -120,6 +130,7 @@ void compile_load_matrix(KernelCompiler& compiler, const Instr& instr) {
   site.memory = compiler.memory_site(place_of(instr, tiles), element);
   if (!site.memory.is_shared) compiler.refuse(fmt::format("`{}` of `{}`, which is not shared", instr.op, site.memory.name));
   WarpOp& op = compiler.emit(run_load);
+  op.code = instr.op.ends_with("trans") ? 1 : 0;
   op.object = &compiler.program().instr_sites.emplace_back(std::move(site));
   op.a = element.cell;
   op.uniform = element.is_uniform ? 1 : 0;

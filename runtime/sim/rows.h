@@ -36,6 +36,9 @@ void compile_wgmma_wait(KernelCompiler& compiler, const Instr& instr);
 void compile_load_matrix(KernelCompiler& compiler, const Instr& instr);
 void compile_store_matrix(KernelCompiler& compiler, const Instr& instr);
 
+// warp_mma.cpp
+void compile_warp_mma(KernelCompiler& compiler, const Instr& instr);
+
 // The values of all operands, in order.
 std::vector<Operand> operands_of(KernelCompiler& compiler, const std::vector<Expr>& operands);
 // The place that an operand of an instruction names.

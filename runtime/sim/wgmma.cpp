@@ -147,10 +147,16 @@ const WarpOp* run_wgmma(const WarpOp& op, Warp& warp) {
     return following(op);
   // Register r of lane l holds row l/4 + 8*(r/2 % 2), column 8*(r/4) + 2*(l%4) + r%2 of the warp's rows.
   const RegisterSite& registers = site.registers.front();
-  LaneMask* written = registers.is_checked ? lanes<LaneMask>(warp, registers.written) : nullptr;
+  const std::int64_t from = site.operands.size() > 3 ? read_lane(warp, site.operands[3], 0).i : 0;
+  if (from < 0 || from + site.n / 2 > registers.elements) {
+    report_outside(warp, op, registers, warp.mask, true);
+    return following(op);
+  }
+  const Cell first = registers.first + static_cast<Cell>(from) * registers.row_bytes;
+  LaneMask* written = registers.is_checked ? lanes<LaneMask>(warp, registers.written) + from : nullptr;
   const auto each_register = [&](auto&& f) {
     for (std::uint32_t r = 0; r < static_cast<std::uint32_t>(site.n) / 2; ++r) {
-      float* values = lanes<float>(warp, registers.first + r * registers.row_bytes);
+      float* values = lanes<float>(warp, first + r * registers.row_bytes);
       for (std::uint32_t lane = 0; lane < lane_count; ++lane) f(values[lane], sums[lane / 4 + 8 * (r >> 1 & 1)][8 * (r >> 2) + 2 * (lane % 4) + (r & 1)]);
     }
   };
@@ -247,6 +253,12 @@ void compile_wgmma(KernelCompiler& compiler, const Instr& instr) {
   site.dtype = shape.dtype;
   site.registers.push_back(accumulator(compiler, instr, 0, shape.n / 2));
   site.operands = operands_of(compiler, {instr.operands[1], instr.operands[2], instr.operands[3]});
+  if (!place_of(instr, 0).index.empty()) {  // a part of an array
+    Operand element;
+    compiler.register_site(place_of(instr, 0), element);
+    if (!element.is_uniform) compiler.refuse(fmt::format("`{}`: all threads use the same registers", instr.op));
+    site.operands.push_back(element);
+  }
   site.transposes_a = constant_condition(compiler, instr, 4);
   site.transposes_b = constant_condition(compiler, instr, 5);
   compiler.emit(run_wgmma).object = &compiler.program().instr_sites.emplace_back(std::move(site));
