@@ -25,7 +25,7 @@ constexpr std::optional<Dtype> of_operands = Dtype::Index;
 
 // Name, least and most operands, result, effect, convergence, PTX, meaning. In PTX a shared place is its 32-bit address,
 // a tensor map the generic address of its parameter, a condition 0 or 1.
-constexpr std::array<InstrInfo, 54> table = {{
+constexpr std::array<InstrInfo, 66> table = {{
     {"barrier.block", 0, 0, statement, orders, cta, "barrier.sync 0;", "all threads of the block wait for each other; memory before is seen behind"},
     {"barrier.named", 2, 2, statement, orders, warp, "barrier.sync %0, %1;", "barrier number %0 for %1 threads"},
     {"barrier.warp", 0, 0, statement, orders, warp, "bar.warp.sync 0xffffffff;", "all lanes of the warp wait for each other"},
@@ -71,6 +71,18 @@ constexpr std::array<InstrInfo, 54> table = {{
     {"tma.load.2d", 5, 5, statement, both, any, "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];", "the copy engine fills shared %0 with the box of map %1 at (%2, %3), then completes bytes at %4"},
     {"tma.load.2d.multicast", 6, 6, statement, both, any, "{ .reg .b16 m; cvt.u16.u32 m, %5; cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3}], [%4], m; }", "as tma.load.2d, into every CTA whose bit is set in %5"},
     {"tma.store.2d", 4, 4, statement, both, any, "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];", "the copy engine stores shared %3 to the box of map %0 at (%1, %2), clipped at the tensor"},
+    {"tma.load.1d", 4, 4, statement, both, any, "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2}], [%3];", "as tma.load.2d, of a tensor of 1 axis"},
+    {"tma.load.1d.multicast", 5, 5, statement, both, any, "{ .reg .b16 m; cvt.u16.u32 m, %4; cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2}], [%3], m; }", "as tma.load.2d.multicast, of a tensor of 1 axis"},
+    {"tma.store.1d", 3, 3, statement, both, any, "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%0, {%1}], [%2];", "as tma.store.2d, of a tensor of 1 axis"},
+    {"tma.load.3d", 6, 6, statement, both, any, "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];", "as tma.load.2d, of a tensor of 3 axes"},
+    {"tma.load.3d.multicast", 7, 7, statement, both, any, "{ .reg .b16 m; cvt.u16.u32 m, %6; cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3, %4}], [%5], m; }", "as tma.load.2d.multicast, of a tensor of 3 axes"},
+    {"tma.store.3d", 5, 5, statement, both, any, "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];", "as tma.store.2d, of a tensor of 3 axes"},
+    {"tma.load.4d", 7, 7, statement, both, any, "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];", "as tma.load.2d, of a tensor of 4 axes"},
+    {"tma.load.4d.multicast", 8, 8, statement, both, any, "{ .reg .b16 m; cvt.u16.u32 m, %7; cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3, %4, %5}], [%6], m; }", "as tma.load.2d.multicast, of a tensor of 4 axes"},
+    {"tma.store.4d", 6, 6, statement, both, any, "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4}], [%5];", "as tma.store.2d, of a tensor of 4 axes"},
+    {"tma.load.5d", 8, 8, statement, both, any, "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5, %6}], [%7];", "as tma.load.2d, of a tensor of 5 axes"},
+    {"tma.load.5d.multicast", 9, 9, statement, both, any, "{ .reg .b16 m; cvt.u16.u32 m, %8; cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3, %4, %5, %6}], [%7], m; }", "as tma.load.2d.multicast, of a tensor of 5 axes"},
+    {"tma.store.5d", 7, 7, statement, both, any, "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%0, {%1, %2, %3, %4, %5}], [%6];", "as tma.store.2d, of a tensor of 5 axes"},
     {"bulk.commit", 0, 0, statement, none, any, "cp.async.bulk.commit_group;", "closes the group of stores of this thread"},
     {"bulk.wait_group", 1, 1, statement, orders, any, "cp.async.bulk.wait_group #0;", "waits until at most %0 groups are unfinished"},
     {"bulk.wait_group.read", 1, 1, statement, orders, any, "cp.async.bulk.wait_group.read #0;", "waits until at most %0 groups still read shared memory"},

@@ -137,24 +137,37 @@ bool ends_in(const AxisLayout& axis, const std::vector<Factor>& own) {
   return axis.factors.size() >= own.size() && std::equal(own.begin(), own.end(), axis.factors.end() - static_cast<std::ptrdiff_t>(own.size()));
 }
 
-std::optional<Fragments> fragments_of(const Buffer& source, const Buffer& target, const Copy& copy) {
-  if (!source.layout || !target.layout || source.layout->axes.size() != 2 || (source.dtype != Dtype::BF16 && source.dtype != Dtype::F16)) return std::nullopt;
-  Fragments result;
-  if (!ends_in(source.layout->axes[0], {{8, Place::Lane, 4}}) || !ends_in(source.layout->axes[1], {{4, Place::Lane, 1}, {2, Place::Reg, 1}})) return std::nullopt;
-  // A row of 8 elements is one chunk of 16 bytes of the target.
-  const Factor& inner = target.layout->axes.back().factors.back();
+// Whether the last axis is contiguous in both: of registers in pairs, of memory in rows.
+bool is_row_by_row(const Buffer& source, const Buffer& target, const Copy& copy, std::int64_t elements) {
   const Var* column = copy.source.index.size() == 2 ? as<Var>(copy.source.index[1]) : nullptr;
   const Var* last = copy.target.index.empty() ? nullptr : as<Var>(copy.target.index.back());
-  if (!column || !last || column->name != last->name || inner.place != Place::Mem || inner.stride != 1 || inner.extent % 8 != 0) return std::nullopt;
+  if (!source.layout || !target.layout || source.layout->axes.size() != 2 || !column || !last || column->name != last->name) return false;
+  const Factor& inner = target.layout->axes.back().factors.back();
+  if (inner.place != Place::Mem || inner.stride != 1 || inner.extent % elements != 0) return false;
   std::int64_t registers = 1;
   for (const AxisLayout& axis : source.layout->axes)
     for (const Factor& factor : axis.factors) {
-      if (factor.place == Place::Reg) registers *= factor.extent;
-      bool is_pair = factor == Factor{2, Place::Reg, 1};
-      if (factor.place == Place::Reg && !is_pair && factor.stride % 2 != 0) return std::nullopt;
-      if (factor.place != Place::Reg && factor.place != Place::Lane && factor.place != Place::Warp && factor.place != Place::Warpgroup) return std::nullopt;
+      if (factor.place != Place::Reg) continue;
+      registers *= factor.extent;
+      if (factor != Factor{2, Place::Reg, 1} && factor.stride % 2 != 0) return false;
     }
-  if (registers != extent_of(*source.layout, Place::Reg) || registers % 8 != 0) return std::nullopt;
+  return ends_in(source.layout->axes[1], {{2, Place::Reg, 1}}) && registers == extent_of(*source.layout, Place::Reg);
+}
+
+// Whether pairs of registers are neighbours in memory, of 8 bytes at most.
+bool has_pairs(const Buffer& source, const Buffer& target, const Copy& copy) {
+  return bytes_of(source.dtype) <= 4 && is_row_by_row(source, target, copy, 2);
+}
+
+std::optional<Fragments> fragments_of(const Buffer& source, const Buffer& target, const Copy& copy) {
+  if ((source.dtype != Dtype::BF16 && source.dtype != Dtype::F16) || !is_row_by_row(source, target, copy, 8)) return std::nullopt;
+  Fragments result;
+  if (!ends_in(source.layout->axes[0], {{8, Place::Lane, 4}}) || !ends_in(source.layout->axes[1], {{4, Place::Lane, 1}, {2, Place::Reg, 1}})) return std::nullopt;
+  for (const AxisLayout& axis : source.layout->axes)
+    for (const Factor& factor : axis.factors)
+      if (factor.place != Place::Reg && factor.place != Place::Lane && factor.place != Place::Warp && factor.place != Place::Warpgroup) return std::nullopt;
+  std::int64_t registers = extent_of(*source.layout, Place::Reg);
+  if (registers % 8 != 0) return std::nullopt;
   result.words = registers / 2;
   return result;
 }
@@ -191,6 +204,18 @@ bool Expander::copy_from_registers(const Copy& copy, const Stmt& stmt, Block& ou
     return result;
   };
   auto fragments = fragments_of(*source, *target, copy);
+  if (!fragments && has_pairs(*source, *target, copy)) {
+    std::string word = context_.fresh("c");
+    std::int64_t words = extent_of(*source->layout, Place::Reg) / 2;
+    Axis axis{word, integer(0), integer(words), {}, stmt->span};
+    Ranges ranges = context_.ranges;
+    add_axis(ranges, axis);
+    Access place = context_.flattener.flat(map_access(copy.target, [&](const Expr& index) { return substitute(index, at(fragment_coordinates(*source, var(word), integer(0), false))); }));
+    place.index.back() = tidy(simplify_expr(place.index.back(), ranges));
+    Stmt store = vector_store(place, Access{source->name, {var(word) * 2}, {}, stmt->span}, 2, source->dtype, stmt->span);
+    out.push_back(make_stmt(Loop{LoopKind::Unroll, {axis}, std::nullopt, {store}}, stmt->span));
+    return true;
+  }
   if (!fragments) {
     Loop each_element{LoopKind::Each, {}, std::nullopt, {}};
     std::vector<Expr> names;

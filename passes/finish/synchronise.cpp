@@ -170,12 +170,14 @@ class Synchroniser {
 
   bool is_uniform(const Loop& loop) const {
     // Only a loop whose body needs barriers is looked into; any other is one statement.
+    // The trips of an unrolled loop without barriers are a tile statement's iterations.
     Touches touched = touches_of(loop.body);
-    if (!conflicts(touched, touched) && !contains_barrier(loop.body)) return false;
+    bool has_barrier = contains_barrier(loop.body);
+    if (!conflicts(touched, touched) && !has_barrier) return false;
     for (const Axis& axis : loop.axes)
       for (const Expr& bound : {axis.lo, axis.hi, axis.step})
         if (bound && is_divergent(bound)) return false;
-    return loop.kind == LoopKind::Serial;
+    return loop.kind == LoopKind::Serial || (loop.kind == LoopKind::Unroll && has_barrier);
   }
 
   Touches touches_of(const Block& body) const {
