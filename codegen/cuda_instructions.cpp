@@ -109,9 +109,11 @@ void CudaPrinter::add_operand(PtxCall& call, const InstrInfo& row, std::size_t n
     pass("const void* ", address(load->access));
     return take("l", name);
   }
-  const bool is_array = place && place->kind == Place::Kind::Array && load->access.index.empty();
+  const auto wgmma = wgmma_form(row.name);
+  const bool is_part = n == 0 && wgmma && place && !load->access.index.empty();  // the registers from an element on
+  const bool is_array = place && place->kind == Place::Kind::Array && (load->access.index.empty() || is_part);
   const bool is_target = is_array ? n == 0 || row.ptx.find(fmt::format("%{}", n)) == std::string_view::npos
-                                  : row.name.starts_with("ldmatrix") && n + 1 < static_cast<std::size_t>(row.max_operands);
+                                  : sets_register(row, n);
   const Dtype dtype = operand->dtype == Dtype::Index || operand->dtype == Dtype::Bool ? Dtype::I32 : operand->dtype;
   const std::string_view constraint = dtype == Dtype::F32      ? "f"
                                       : dtype == Dtype::F64    ? "d"
@@ -122,13 +124,14 @@ void CudaPrinter::add_operand(PtxCall& call, const InstrInfo& row, std::size_t n
     pass(type(dtype == Dtype::I32 ? Dtype::I32 : dtype) + (is_target ? "& " : " "), text(operand));
     if (!is_target) return take(constraint, name);
     call.spelling.push_back(fmt::format("$o{}", call.outputs.size()));
-    call.outputs.push_back(fmt::format("\"={}\"({})", constraint, name));
+    call.outputs.push_back(fmt::format("\"{}{}\"({})", row.name.starts_with("mma.") ? '+' : '=', constraint, name));
     return;
   }
   std::int64_t elements = 1;
   for (const std::int64_t extent : place->extents) elements *= extent;
+  if (is_part) elements = wgmma->n / 2;
   call.parameters.push_back(fmt::format("{} (&{})[{}]", type(dtype), name, elements));
-  call.arguments.push_back(c_name_of(load->access.buffer));
+  call.arguments.push_back(is_part ? fmt::format("({} (&)[{}]){}", type(dtype), elements, text(operand)) : c_name_of(load->access.buffer));
   std::vector<std::string> registers;
   for (std::int64_t at = 0; at < elements; ++at) {
     std::vector<std::string>& list = is_target ? call.outputs : call.inputs;

@@ -96,8 +96,8 @@ constexpr std::array<InstrInfo, 66> table = {{
     {"setmaxnreg.dec", 1, 1, statement, none, warpgroup, "setmaxnreg.dec.sync.aligned.u32 #0;", "the warpgroup gives back all but %0 registers a thread"},
     {"ldmatrix.x4", 5, 5, statement, both, warp, "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];", "four 8x8 tiles of 16-bit elements into registers %0 to %3, row addresses from the lanes"},
     {"ldmatrix.x4.trans", 5, 5, statement, both, warp, "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];", "as ldmatrix.x4, each tile transposed"},
-    {"mma.m16n8k16.bf16", 3, 3, statement, both, warp, "", "the 4 f32 registers from %0 on += A·B of bf16 tiles of 16x16 and 16x8, in the 4 words from %1 and the 2 words from %2 on"},
-    {"mma.m16n8k16.f16", 3, 3, statement, both, warp, "", "the 4 f32 registers from %0 on += A·B of f16 tiles of 16x16 and 16x8, in the 4 words from %1 and the 2 words from %2 on"},
+    {"mma.m16n8k16.bf16", 10, 10, statement, both, warp, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};", "f32 registers %0 to %3 += A·B of bf16 tiles of 16x16 in words %4 to %7 and of 16x8 in words %8 and %9"},
+    {"mma.m16n8k16.f16", 10, 10, statement, both, warp, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};", "f32 registers %0 to %3 += A·B of f16 tiles of 16x16 in words %4 to %7 and of 16x8 in words %8 and %9"},
     {"stmatrix.x4", 5, 5, statement, writes, warp, "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};", "four 8x8 tiles of 16-bit elements to shared memory, row addresses from the lanes"},
 }};
 
@@ -146,6 +146,10 @@ std::optional<WgmmaForm> wgmma_form(std::string_view name) {
   if (row == nullptr || !name.starts_with("wgmma.m64n")) return std::nullopt;
   const std::size_t number = name.find('n') + 1;
   return WgmmaForm{std::stoi(std::string(name.substr(number))), name.ends_with(".bf16") ? Dtype::BF16 : Dtype::F16};
+}
+
+bool sets_register(const InstrInfo& row, std::size_t operand) {
+  return operand < 4 && (row.name.starts_with("ldmatrix.") || row.name.starts_with("mma."));
 }
 
 bool takes_constant(const InstrInfo& row, std::size_t operand) {

@@ -33,6 +33,8 @@ const InstrInfo* find_instruction(std::string_view name);
 std::span<const InstrInfo> all_instructions();
 // Whether the row's text wants a constant there.
 bool takes_constant(const InstrInfo& row, std::size_t operand);
+// Whether a register is an operand because it is written: of ldmatrix, and of mma, which adds to it.
+bool sets_register(const InstrInfo& row, std::size_t operand);
 
 // wgmma.m64n{n}k16.{dtype}: 64 rows by n columns, 16 steps of k.
 struct WgmmaForm {

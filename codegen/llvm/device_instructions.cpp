@@ -79,13 +79,15 @@ void DeviceEmitter::add_operand(PtxCall& call, const InstrInfo& row, std::size_t
   }
   const Load* load = as<Load>(operand);
   const Storage* place = load ? &storage_of(load->access.buffer) : nullptr;
-  const bool is_array = place && place->is_private && !place->shape.empty() && load->access.index.empty();
+  const auto wgmma = wgmma_form(row.name);
+  const bool is_part = n == 0 && wgmma && place && !load->access.index.empty();  // the registers from an element on
+  const bool is_array = place && place->is_private && !place->shape.empty() && (load->access.index.empty() || is_part);
   if (!is_array) {
-    const bool is_target = row.name.starts_with("ldmatrix") && n + 1 < static_cast<std::size_t>(row.max_operands);
-    if (is_target) {
+    if (sets_register(row, n)) {
       if (!place || !place->is_private) internal_error(fmt::format("llvm: `{}` sets registers", row.name));
       call.spelling.push_back(fmt::format("%o{}", call.outputs.size()));
-      call.outputs.push_back({b_.getInt32Ty(), "r", address_of(load->access)});
+      const bool adds = row.name.starts_with("mma.");
+      call.outputs.push_back({adds ? b_.getFloatTy() : static_cast<llvm::Type*>(b_.getInt32Ty()), adds ? "f" : "r", address_of(load->access), adds});
       return;
     }
     std::string constraint;
@@ -98,8 +100,10 @@ void DeviceEmitter::add_operand(PtxCall& call, const InstrInfo& row, std::size_t
   llvm::Type* element = arithmetic_.memory_type(place->dtype);
   const std::string constraint = place->dtype == Dtype::F32 ? "f" : "r";
   std::vector<std::string> registers;
-  for (std::int64_t at = 0; at < *integer_value(place->shape.at(0)); ++at) {
-    Value* address = b_.CreateConstInBoundsGEP1_64(element, place->address, static_cast<std::uint64_t>(at));
+  Value* const first = is_part ? address_of(load->access) : place->address;
+  const std::int64_t elements = is_part ? wgmma->n / 2 : *integer_value(place->shape.at(0));
+  for (std::int64_t at = 0; at < elements; ++at) {
+    Value* address = b_.CreateConstInBoundsGEP1_64(element, first, static_cast<std::uint64_t>(at));
     registers.push_back(fmt::format("%{}{}", is_target ? 'o' : 'i', is_target ? call.outputs.size() : call.inputs.size()));
     if (is_target) {
       call.outputs.push_back({element, constraint, address, true});

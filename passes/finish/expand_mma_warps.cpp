@@ -5,7 +5,7 @@
 //              reg As.f: u32[8]; reg Bs.f: u32[8]
 //              unroll i.tile in 2 { ldmatrix.x4(As.f[i.tile*4], …, As[…]) }
 //              unroll j.tile.pair in 2 { ldmatrix.x4.trans(Bs.f[j.tile.pair*4], …, Bs[…]) }
-//              unroll i.tile in 2 { unroll j.tile in 4 { mma.m16n8k16.bf16(acc[i.tile*16 + j.tile*4], As.f[i.tile*4], Bs.f[j.tile*2]) } }
+//              unroll i.tile in 2 { unroll j.tile in 4 { mma.m16n8k16.bf16(acc[i.tile*16 + j.tile*4], …, As.f[i.tile*4], …, Bs.f[j.tile*2], …) } }
 //            }
 //
 // An operand whose contiguous axis is not k is transposed on its way. Needs: rows of 8 elements side by side.
@@ -109,10 +109,14 @@ void Expander::mma_by_warps(const Mma& mma, const MatrixTiles& tiles, const Stmt
   } else {
     add(tiles.column_steps, {load_matrices(tiles.b, tiles.first_column, depth + low, b, column_number * 4, stmt)});
   }
-  auto word = [&](const std::string& name, const Expr& first) { return load(Access{name, {first}, {}, span}, Dtype::U32, span); };
-  Stmt multiply = make_stmt(Instr{instruction_of(mma, stmt), {load(Access{target->name, {tiles.fragment}, {}, span}, target->dtype, span),
-                                                              word(a, row_number * 4), word(b, column_number * words_of_b)}}, span);
-  add(tiles.row_steps, walk_steps(tiles.column_steps, LoopKind::Unroll, {multiply}, span));
+  Instr multiply{instruction_of(mma, stmt), {}};
+  auto take = [&](const std::string& name, const Expr& first, std::int64_t count, Dtype dtype) {
+    for (std::int64_t n = 0; n < count; ++n) multiply.operands.push_back(load(Access{name, {tidy(first + n)}, {}, span}, dtype, span));
+  };
+  take(target->name, tiles.fragment, 4, target->dtype);
+  take(a, row_number * 4, 4, Dtype::U32);
+  take(b, column_number * words_of_b, 2, Dtype::U32);
+  add(tiles.row_steps, walk_steps(tiles.column_steps, LoopKind::Unroll, {make_stmt(std::move(multiply), span)}, span));
   context_.ranges = std::move(outer);
   out.push_back(make_stmt(Loop{LoopKind::Unroll, {axis}, std::nullopt, std::move(body)}, span));
 }

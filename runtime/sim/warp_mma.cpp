@@ -15,7 +15,7 @@ namespace tilewright {
 
 namespace {
 
-constexpr int words_of[] = {4, 4, 2};  // of a lane: D, A, B
+constexpr std::size_t operands = 10;  // D 0 to 3, A 4 to 7, B 8 and 9
 
 const InstrSite& site_of(const WarpOp& op) { return *static_cast<const InstrSite*>(op.object); }
 
@@ -23,27 +23,22 @@ float widened(Dtype dtype, std::uint16_t bits) {
   return dtype == Dtype::BF16 ? std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16) : static_cast<float>(load_scalar(Dtype::F16, &bits).f);
 }
 
-// Registers in a row from the element on that the operand names; nothing where they leave the array, which is reported.
 const WarpOp* run_mma(const WarpOp& op, Warp& warp) {
   const InstrSite& site = site_of(op);
   if (warp.mask != warp.all) report_divergent(warp, op);
-  Cell first[3] = {};
-  for (std::size_t n = 0; n < 3; ++n) {
+  std::array<Cell, operands> cells{};
+  for (std::size_t n = 0; n < operands; ++n) {
     const RegisterSite& registers = site.registers[n];
     const std::int64_t element = read_lane(warp, site.operands[n], 0).i;
-    if (element < 0 || element + words_of[n] > registers.elements) {
-      report_outside(warp, op, registers, warp.mask, n == 0);
+    if (element < 0 || element >= registers.elements) {
+      report_outside(warp, op, registers, warp.mask, n < 4);
       return following(op);
     }
-    first[n] = registers.first + static_cast<Cell>(element) * registers.row_bytes;
-    LaneMask unwritten = 0;
-    for (int word = 0; registers.is_checked && word < words_of[n]; ++word) unwritten |= warp.all & ~lanes<LaneMask>(warp, registers.written)[element + word];
+    cells[n] = registers.first + static_cast<Cell>(element) * registers.row_bytes;
+    const LaneMask unwritten = registers.is_checked ? warp.all & ~lanes<LaneMask>(warp, registers.written)[element] : 0;
     if (unwritten != 0) report_unwritten(warp, op, registers, unwritten);
   }
-  const auto word = [&](std::size_t n, std::size_t number, int lane) {
-    const Cell cell = first[n] + static_cast<Cell>(number) * site.registers[n].row_bytes;
-    return static_cast<std::uint32_t>(read_lane(warp, cell, Dtype::U32, false, lane).i);
-  };
+  const auto word = [&](std::size_t n, int lane) { return static_cast<std::uint32_t>(read_lane(warp, cells[n], Dtype::U32, false, lane).i); };
   std::array<std::array<float, 16>, 16> a{};
   std::array<std::array<float, 8>, 16> b{};
   for (int lane = 0; lane < lane_count; ++lane) {
@@ -51,13 +46,13 @@ const WarpOp* run_mma(const WarpOp& op, Warp& warp) {
     const auto pair = static_cast<std::size_t>(lane % 4 * 2);
     for (std::size_t half = 0; half < 2; ++half) {
       const auto element = [&](std::uint32_t both) { return widened(site.dtype, static_cast<std::uint16_t>(both >> (16 * half))); };
-      for (std::size_t number = 0; number < 4; ++number) a[group + 8 * (number % 2)][pair + half + 8 * (number / 2)] = element(word(1, number, lane));
-      for (std::size_t number = 0; number < 2; ++number) b[pair + half + 8 * number][group] = element(word(2, number, lane));
+      for (std::size_t number = 0; number < 4; ++number) a[group + 8 * (number % 2)][pair + half + 8 * (number / 2)] = element(word(4 + number, lane));
+      for (std::size_t number = 0; number < 2; ++number) b[pair + half + 8 * number][group] = element(word(8 + number, lane));
     }
   }
   for (int lane = 0; lane < lane_count; ++lane)
     for (std::size_t number = 0; number < 4; ++number) {
-      float& sum = lanes<float>(warp, first[0] + static_cast<Cell>(number) * site.registers[0].row_bytes)[lane];
+      float& sum = lanes<float>(warp, cells[number])[lane];
       const std::size_t row = static_cast<std::size_t>(lane / 4) + 8 * (number / 2);
       const std::size_t column = static_cast<std::size_t>(lane % 4 * 2) + number % 2;
       for (std::size_t k = 0; k < 16; ++k) sum += a[row][k] * b[k][column];
@@ -70,11 +65,11 @@ const WarpOp* run_mma(const WarpOp& op, Warp& warp) {
 void compile_warp_mma(KernelCompiler& compiler, const Instr& instr) {
   InstrSite site;
   site.dtype = instr.op.ends_with(".bf16") ? Dtype::BF16 : Dtype::F16;
-  for (std::size_t n = 0; n < 3; ++n) {
+  for (std::size_t n = 0; n < operands; ++n) {
     Operand number;
     site.registers.push_back(compiler.register_site(place_of(instr, n), number));
-    if (!number.is_uniform || site.registers.back().dtype != (n == 0 ? Dtype::F32 : Dtype::U32))
-      compiler.refuse(fmt::format("`{}` takes registers of f32 and two arrays of u32", instr.op));
+    if (!number.is_uniform || site.registers.back().dtype != (n < 4 ? Dtype::F32 : Dtype::U32))
+      compiler.refuse(fmt::format("`{}` takes 4 registers of f32 and 6 of u32", instr.op));
     site.operands.push_back(number);
   }
   compiler.emit(run_mma).object = &compiler.program().instr_sites.emplace_back(std::move(site));
