@@ -1,6 +1,7 @@
 // From options to a call: program, sizes, schedule, rungs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -52,7 +53,8 @@ LoadedProgram load_plan(const Options& options) {
   remember(options, result.sources);
   result.program.fns = {choose_fn(parse_program(options.expression, "-e"), options.fn)};
   const TensorFn& fn = result.program.fns[0];
-  if (fn.params != result.plan->params || fn.dims != signature_of(*result.plan).dims)
+  const std::vector<std::string> sizes = signature_of(*result.plan).dims;  // in whatever order
+  if (fn.params != result.plan->params || !std::is_permutation(fn.dims.begin(), fn.dims.end(), sizes.begin(), sizes.end()))
     throw UserError(fn.span, fmt::format("`{}` of -e has other parameters than plan `{}` of `{}`", fn.name, result.plan->name, options.file));
   return result;
 }
