@@ -1,5 +1,5 @@
 // Hand kernels: CUDA C that people wrote, compiled by NVRTC and launched as the steps of a `hand` item say, on the
-// tensors of the fn that they are compared with.
+// tensors of the fn that they are compared with: on a GPU, or as PTX without one.
 #pragma once
 
 #include <memory>
@@ -8,37 +8,12 @@
 #include <vector>
 
 #include "runtime/compile.h"
+#include "runtime/hand_prepare.h"
+#include "runtime/hand_program.h"
 #include "runtime/hand_source.h"
 #include "runtime/timing.h"
 
 namespace tilewright {
-
-// One launch. Arguments are names of tensors, scalars, temporaries (a Var or a Load without indices), expressions of
-// dims and integer scalars, or constants. `error_word` stands for the error word of a dumped kernel.
-struct HandLaunch {
-  std::string kernel;  // "tiled", or an instance of a template, "tiled<16>"
-  std::vector<Expr> grid;
-  std::vector<Expr> block;
-  Expr shared_bytes;  // dynamic; empty for none
-  std::vector<Expr> arguments;
-  Span span;
-};
-struct HandZero {  // all bytes of a tensor to 0
-  std::string tensor;
-};
-struct HandConstant {  // copies a tensor into a __constant__ array
-  std::string symbol;
-  std::string tensor;
-};
-using HandStep = std::variant<HandLaunch, HandZero, HandConstant>;
-
-struct HandProgram {
-  std::string name;       // as tables show it
-  std::string file_name;  // the `.cu`, for messages and local includes
-  std::string text;
-  std::vector<Temp> temps;
-  std::vector<HandStep> steps;
-};
 
 struct CompiledHand {
   HandProgram program;
@@ -53,6 +28,21 @@ struct CompiledHand {
 CompiledHand compile_hand(const HandProgram& program, const std::string& arch, bool use_cache = true,
                           bool line_info = false);
 
+// The PTX of a hand program, for a machine without a GPU.
+struct HandPtx {
+  HandProgram program;
+  HandSource source;
+  std::string text;
+  std::map<std::string, std::string> entries;  // as Cubin has them
+  double compile_ms = 0;
+};
+// As compile_hand; with line information, so that faults name lines of the file.
+HandPtx compile_hand_to_ptx(const HandProgram& program, const std::string& arch, bool use_cache = true);
+
+// Runs once on host tensors, without a GPU; `milliseconds` stays 0, for nothing is measured. Faults are those of the PTX
+// machine. Throws ptx::Unsupported (a MachineError) for an instruction that it does not have.
+RunReport run_hand_on_ptx(const HandPtx& compiled, const Plan& plan, Arguments& arguments);
+
 // A loaded hand program, bound to one call. Owns temporaries and the values of scalars.
 class LoadedHand {
  public:
@@ -63,41 +53,20 @@ class LoadedHand {
   std::optional<ErrorHit> error() const;
 
  private:
-  // A tensor's place is looked up at each run; everything else is a value.
-  struct Argument {
-    std::string tensor;
-    std::array<std::byte, 8> value{};
-  };
   struct Launch {
     Function function;
-    std::array<unsigned, 3> grid{};
-    std::array<unsigned, 3> block{};
-    unsigned shared_bytes = 0;
-    bool is_empty = false;
-    std::vector<Argument> arguments;
-  };
-  struct Zero {
-    std::string tensor;
-    std::size_t bytes = 0;
-  };
-  struct Constant {
-    DevicePointer symbol = 0;
-    std::string tensor;
-    std::size_t bytes = 0;
+    const PreparedLaunch* prepared = nullptr;
   };
 
-  Launch prepare(const HandLaunch& launch, const CompiledHand& compiled, const Arguments& arguments);
-  Argument argument_of(const Expr& expr, const HandParameter& parameter, const Arguments& arguments) const;
   DevicePointer pointer_of(const std::string& tensor, const DeviceTensors& tensors) const;
-  std::size_t bytes_of_tensor(const std::string& tensor, const Arguments& arguments) const;
+  void load(const PreparedLaunch& launch);
 
-  std::string fn_;
-  std::vector<Param> params_;
+  PreparedHand prepared_;
   Module module_;
-  DimValues names_;  // dims and integer scalars
   std::map<std::string, GuardedMemory> temporaries_;
   DeviceMemory error_word_;
-  std::vector<std::variant<Launch, Zero, Constant>> steps_;
+  std::map<std::string, DevicePointer> symbols_;  // of constants
+  std::vector<Launch> launches_;                  // in the order of the prepared ones
 };
 
 // Runs once on host tensors; as run_on_cuda.

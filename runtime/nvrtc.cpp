@@ -142,8 +142,11 @@ Cubin compile_cuda(const std::string& text, const NvrtcOptions& options) {
   return result;
 }
 
-std::string cuda_to_ptx(const std::string& text, const NvrtcOptions& options) {
-  return CompiledProgram(text, options).ptx();
+std::string cuda_to_ptx(const std::string& text, const NvrtcOptions& options, std::map<std::string, std::string>* entries) {
+  const CompiledProgram program(text, options);
+  if (entries)
+    for (const std::string& name : options.name_expressions) entries->emplace(name, program.lowered_name(name));
+  return program.ptx();
 }
 
 }  // namespace tilewright

@@ -24,7 +24,7 @@ std::string nvrtc_version();
 
 // Throws MachineError with NVRTC's log, the saved source and the command that repeats the call.
 Cubin compile_cuda(const std::string& text, const NvrtcOptions& options);
-// The PTX of the same call.
-std::string cuda_to_ptx(const std::string& text, const NvrtcOptions& options);
+// The PTX of the same call; `entries` gets the mangled names of the name expressions.
+std::string cuda_to_ptx(const std::string& text, const NvrtcOptions& options, std::map<std::string, std::string>* entries = nullptr);
 
 }  // namespace tilewright

@@ -60,6 +60,7 @@ struct ErrorHit {
 struct RunReport {
   std::optional<ErrorHit> error;
   std::vector<std::string> faults;  // broken promises that the interpreter or the simulator found, each a sentence
+  std::string printed;              // by printf in kernels, where it does not go to the screen by itself
   double milliseconds = 0;          // device time of the kernels where the device measures it, else wall time
 };
 

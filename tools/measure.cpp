@@ -12,6 +12,7 @@
 #include "runtime/disassemble.h"
 #include "runtime/hand.h"
 #include "runtime/library/hands.h"
+#include "runtime/ptx/ptx.h"
 
 namespace tilewright {
 
@@ -58,6 +59,7 @@ struct Entry {
   MeasuredRow row;
   std::optional<CompiledPlan> plan;
   std::optional<CompiledHand> hand;
+  std::optional<HandPtx> hand_ptx;  // without a GPU
   const Rung* rung = nullptr;
   std::unique_ptr<Candidate> candidate;
 };
@@ -76,8 +78,8 @@ class Measuring {
     const TensorFn& fn = choose_fn(loaded_.program, options_.fn);
     const BenchItem* bench = nullptr;
     Settings settings = bench_settings(options_, loaded_.program, fn, &bench);
-    if (options_.device == "cpu" || options_.device == "sim" || options_.device == "interpreter")
-      throw UserError({}, fmt::format("`--device {}`: times are taken on a GPU only", options_.device), "leave --device out: without a GPU the rungs are compiled and checked on the simulator");
+    if (options_.device == "cpu" || options_.device == "interpreter")
+      throw UserError({}, fmt::format("`--device {}`: times are taken on a GPU only", options_.device), "take --device sim: the rungs are compiled and checked on the simulator, hand kernels on the PTX machine");
     call_ = prepare_with(loaded_, fn, settings);
     std::vector<GpuInfo> gpus = list_gpus();
     has_gpu_ = !gpus.empty() && call_.settings.execution.device == DeviceKind::Cuda;
@@ -85,7 +87,7 @@ class Measuring {
     result_.schedule = call_.selection.made_by_rules ? "by rules" : call_.selection.schedule;
     result_.bench = bench ? bench->name : "";
     result_.dims = call_.dims;
-    result_.device = has_gpu_ ? gpus[0].name : "no GPU";
+    result_.device = has_gpu_ ? gpus[0].name : gpus.empty() ? "no GPU" : "sim, without times";
     result_.arch = call_.settings.execution.arch;
     compile_rungs();
     compile_hands();
@@ -140,6 +142,7 @@ class Measuring {
       entry.row.backend = "hand";
       entry.hand = compile_hand(hand, result_.arch, !options_.no_cache);
       entry.row.compile_ms = entry.hand->compile_ms;
+      if (!has_gpu_ && request_.check) entry.hand_ptx = compile_hand_to_ptx(hand, result_.arch, !options_.no_cache);
       for (const auto& [name, resources] : entry.hand->resources) {
         entry.row.registers = std::max(entry.row.registers, resources.registers);
         entry.row.spill_bytes += resources.spill_store_bytes + resources.spill_load_bytes;
@@ -221,7 +224,7 @@ class Measuring {
     return evaluate_index(expr, std::vector<std::pair<std::string, std::int64_t>>(call_.dims.begin(), call_.dims.end()));
   }
 
-  // Without a GPU each rung runs on the simulator at small sizes.
+  // Without a GPU each rung runs on the simulator at small sizes, and each hand kernel on the PTX machine.
   void on_simulator() {
     result_.check_dims = small_dims(*call_.fn, call_.selection.when, 33);
     std::map<std::string, HostTensor> inputs = make_inputs(*call_.fn, result_.check_dims, call_.settings.inputs);
@@ -230,11 +233,24 @@ class Measuring {
       if (!request_.check) continue;
       Arguments results = arguments;
       if (!entry.plan) {
-        entry.row.check = "not run: no GPU";
+        judge_hand_into(entry);
         continue;
       }
       RunReport report = simulate(entry.plan->plan, results);
       judge_into(entry, inputs, result_.check_dims, results, report);
+    }
+  }
+
+  void judge_hand_into(Entry& entry) {
+    const std::vector<Fact>& when = entry.hand_ptx->program.when;
+    const DimMap dims = failed_conditions(*call_.fn, when, result_.check_dims).empty() ? result_.check_dims : small_dims(*call_.fn, when, 33);
+    try {
+      const HandVerdict verdict = check_hand(*entry.hand_ptx, *call_.fn, signature_of(), dims, options_.seed, options_.bound == "worst");
+      entry.row.is_wrong = !verdict.is_right;
+      entry.row.check = verdict.text;
+      if (!verdict.printed.empty()) announce(fmt::format("printed by {}:\n{}", entry.row.name, verdict.printed));
+    } catch (const ptx::Unsupported& missing) {
+      entry.row.check = fmt::format("not run: {}", missing.what());
     }
   }
 

@@ -8,10 +8,13 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <set>
 #include <sstream>
 
 #include "ir/diagnostic.h"
 #include "runtime/hand_source.h"
+#include "runtime/instruments.h"
 
 namespace tilewright {
 
@@ -26,7 +29,7 @@ std::string read_text(const std::string& path, Span span = {}) {
 }
 
 HandProgram from_item(const HandItem& item, std::string name, std::string path, std::string text) {
-  HandProgram hand{std::move(name), std::move(path), std::move(text), item.temps, {}};
+  HandProgram hand{std::move(name), std::move(path), std::move(text), item.temps, {}, item.when};
   for (const HandItem::Step& step : item.steps)
     match_variant(
         step,
@@ -73,6 +76,95 @@ HandProgram hand_from_file(const std::string& path, const TensorFn& fn) {
       ++comment;
     }
   return from_item(item, std::filesystem::path(path).filename().string(), path, std::move(text));
+}
+
+namespace {
+
+// What a launch makes of the axes of an output: x goes with the last one, y with the one before. The threads of a block
+// and the elements that a block of the grid has for itself.
+TileSizes tiles_of(const PreparedHand& hand, const std::vector<std::int64_t>& shape) {
+  TileSizes tiles(shape.size());
+  for (const auto& step : hand.steps) {
+    const auto* launch = std::get_if<PreparedLaunch>(&step);
+    if (!launch) continue;
+    for (std::size_t n = 0; n < std::min<std::size_t>(shape.size(), 3); ++n) {
+      const std::size_t axis = shape.size() - 1 - n;
+      tiles[axis].push_back(launch->block[n]);
+    }
+  }
+  return tiles;
+}
+
+std::string_view name_of(Instrument instrument) { return instrument == Instrument::Exact ? "exact" : instrument == Instrument::Random ? "random" : "special"; }
+
+}  // namespace
+
+namespace {
+
+// One kind of data at one set of sizes.
+HandVerdict check_once(Instrument instrument, const HandPtx& hand, const TensorFn& fn, const Plan& plan, const DimMap& dims, std::uint64_t seed, bool is_worst_case) {
+  HandVerdict verdict;
+  Arguments arguments = bind_arguments(plan, instrument_inputs(instrument, fn, dims, seed), dims);
+  const Expectation expected = expect(fn, instrument, arguments, {}, is_worst_case);
+  const PreparedHand prepared = prepare_hand(hand.program, hand.source, hand.entries, plan, arguments);
+  const RunReport report = run_hand_on_ptx(hand, plan, arguments);
+  verdict.printed = report.printed;
+  const auto add = [&](const std::string& line) {
+    verdict.text += (verdict.text.empty() ? "" : "\n") + line;
+    verdict.is_right = false;
+  };
+  if (report.error && !expected.oracle.error) add(describe(plan, *report.error));
+  for (const std::string& fault : report.faults) add(fault);
+  for (const OracleTensor& output : expected.oracle.outputs) {
+    const HostTensor& got = arguments.tensors.at(output.name);
+    const Comparison comparison = compare(output, got, expected.rule, tiles_of(prepared, got.shape));
+    verdict.worst_ratio = std::max(verdict.worst_ratio, comparison.worst_ratio);
+    if (!comparison.is_right()) add(comparison.text);
+  }
+  return verdict;
+}
+
+// Sizes nearby at which the kernel is right, where they are multiples of what a block has along an axis: the relation of
+// a fault to the tile, for sizes that no output shows.
+std::string cured_by_multiples(Instrument instrument, const HandPtx& hand, const TensorFn& fn, const Plan& plan, const DimMap& dims, std::uint64_t seed) {
+  std::set<std::int64_t, std::greater<>> tiles;
+  const Arguments arguments = bind_arguments(plan, instrument_inputs(instrument, fn, dims, seed), dims);
+  const PreparedHand prepared = prepare_hand(hand.program, hand.source, hand.entries, plan, arguments);
+  for (const auto& step : prepared.steps)
+    if (const auto* launch = std::get_if<PreparedLaunch>(&step))
+      for (const unsigned extent : launch->block)
+        if (extent > 1 && extent <= 64) tiles.insert(extent);
+  const auto round_up = [](std::int64_t size, std::int64_t tile) { return std::max<std::int64_t>(1, (size + tile - 1) / tile) * tile; };
+  const auto is_cured = [&](const DimMap& others) { return others != dims && check_once(instrument, hand, fn, plan, others, seed, false).is_right; };
+  for (const std::int64_t tile : tiles) {
+    for (const auto& [name, size] : dims) {
+      DimMap others = dims;
+      others[name] = round_up(size, tile);
+      if (is_cured(others)) return fmt::format("it is right with {} = {}: {} is then a multiple of {}, as many threads as a block has along an axis", name, others[name], name, tile);
+    }
+    DimMap others = dims;
+    for (auto& [name, size] : others) size = round_up(size, tile);
+    if (is_cured(others)) return fmt::format("it is right where all sizes are multiples of {}, as many threads as a block has along an axis", tile);
+  }
+  return "";
+}
+
+}  // namespace
+
+HandVerdict check_hand(const HandPtx& hand, const TensorFn& fn, const Plan& plan, const DimMap& dims, std::uint64_t seed, bool is_worst_case) {
+  HandVerdict verdict;
+  for (const Instrument instrument : {Instrument::Exact, Instrument::Random, Instrument::Special}) {
+    HandVerdict one = check_once(instrument, hand, fn, plan, dims, seed, is_worst_case);
+    verdict.worst_ratio = std::max(verdict.worst_ratio, one.worst_ratio);
+    verdict.printed += one.printed;
+    if (one.is_right) continue;
+    verdict.is_right = false;
+    verdict.text = fmt::format("on {} data: {}", name_of(instrument), one.text);
+    if (std::string cure = cured_by_multiples(instrument, hand, fn, plan, dims, seed); !cure.empty()) verdict.text += "\n  " + cure;
+    return verdict;  // other data would say the same again
+  }
+  verdict.text = fmt::format("right on exact, random and special data ({:.2f} of the bound)", verdict.worst_ratio);
+  return verdict;
 }
 
 std::optional<PlainProduct> plain_product(const TensorFn& fn) {
