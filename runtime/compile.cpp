@@ -5,11 +5,13 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 
 #include "ir/diagnostic.h"
 #include "runtime/cache.h"
 #include "runtime/nvjitlink.h"
 #include "runtime/nvrtc.h"
+#include "runtime/ptxas.h"
 #include "runtime/toolkit.h"
 
 namespace tilewright {
@@ -22,15 +24,19 @@ double milliseconds_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
+std::string identity_of_file(const std::filesystem::path& path) {
+  std::error_code failed;
+  const auto real = std::filesystem::canonical(path, failed);
+  const auto size = std::filesystem::file_size(real, failed);
+  const auto time = std::filesystem::last_write_time(real, failed).time_since_epoch().count();
+  return fmt::format("{} {} {}", real.filename().string(), size, time);
+}
+
 // Tells one build of a tool from another without opening it: a hit in the cache must not cost the loading of 100 MB.
 std::string identity_of(Tool tool) {
   const auto path = find_tool(tool);
   if (!path) return tool == Tool::Nvrtc ? nvrtc_version() : nvjitlink_version();
-  std::error_code failed;
-  const auto real = std::filesystem::canonical(*path, failed);
-  const auto size = std::filesystem::file_size(real, failed);
-  const auto time = std::filesystem::last_write_time(real, failed).time_since_epoch().count();
-  return fmt::format("{} {} {}", real.filename().string(), size, time);
+  return identity_of_file(*path);
 }
 
 std::string libdevice_path() {
@@ -38,26 +44,59 @@ std::string libdevice_path() {
   return path ? path->string() : "";
 }
 
-Cubin machine_code(const std::string& text, const CompileOptions& options, bool& is_from_cache) {
-  const bool by_nvrtc = options.backend == Backend::Nvrtc;
-  NvrtcOptions nvrtc;
-  nvrtc.arch = options.arch;
-  nvrtc.line_info = options.line_info;
-  const NvJitLinkOptions nvjitlink{options.arch, options.line_info};
-  std::vector<std::string> parts = by_nvrtc ? nvrtc_arguments(nvrtc) : nvjitlink_arguments(nvjitlink);
-  std::string key;
-  if (options.use_cache) {
-    parts.push_back(identity_of(by_nvrtc ? Tool::Nvrtc : Tool::NvJitLink));
-    parts.push_back(text);
-    key = cache_key(parts);
-    if (auto cached = find_cached(key)) {
-      is_from_cache = true;
-      return *cached;
-    }
+// How a text becomes machine code.
+struct Assembler {
+  Tool tool;
+  std::vector<std::string> arguments;
+  std::function<Cubin(const std::string&)> run;
+};
+
+Assembler assembler_of(const std::string& text, const CompileOptions& options) {
+  if (options.backend == Backend::Nvrtc) {
+    NvrtcOptions nvrtc;
+    nvrtc.arch = options.arch;
+    nvrtc.line_info = options.line_info;
+    return {Tool::Nvrtc, nvrtc_arguments(nvrtc), [=](const std::string& cuda) { return compile_cuda(cuda, nvrtc); }};
   }
-  Cubin cubin = by_nvrtc ? compile_cuda(text, nvrtc) : assemble_ptx(text, nvjitlink);
-  if (options.use_cache) keep_cached(key, cubin);
+  if (text.find("setmaxnreg") != std::string::npos) {  // see runtime/ptxas.h
+    const PtxasOptions ptxas{options.arch, options.line_info};
+    return {Tool::Ptxas, ptxas_arguments(ptxas), [=](const std::string& ptx) { return assemble_whole(ptx, ptxas); }};
+  }
+  const NvJitLinkOptions nvjitlink{options.arch, options.line_info};
+  return {Tool::NvJitLink, nvjitlink_arguments(nvjitlink),
+          [=](const std::string& ptx) { return assemble_ptx(ptx, nvjitlink); }};
+}
+
+Cubin machine_code(const std::string& text, const CompileOptions& options, bool& is_from_cache) {
+  const Assembler assembler = assembler_of(text, options);
+  if (!options.use_cache) return assembler.run(text);
+  std::vector<std::string> parts = assembler.arguments;
+  parts.push_back(identity_of(assembler.tool));
+  parts.push_back(text);
+  const std::string key = cache_key(parts);
+  if (auto cached = find_cached(key)) {
+    is_from_cache = true;
+    return *cached;
+  }
+  const Cubin cubin = assembler.run(text);
+  keep_cached(key, cubin);
   return cubin;
+}
+
+// LLVM takes longer than a hit in the cache may, so its text is kept too, by everything that it follows from: the plan,
+// this program, libdevice.
+KernelText cached_ptx(const Plan& plan, const Kernel& kernel, const CompileOptions& options) {
+  const std::string libdevice = libdevice_path();
+  if (!options.use_cache || options.line_info) return print_ptx(plan, kernel, options.arch, libdevice);
+  const std::string key = cache_key({"ptx", options.arch, identity_of_file("/proc/self/exe"),
+                                     libdevice.empty() ? "" : identity_of_file(libdevice), kernel.name, print(plan)});
+  if (const auto cached = find_cached(key)) {
+    return {c_name(kernel.name), {cached->bytes.begin(), cached->bytes.end()}, {}};
+  }
+  KernelText made = print_ptx(plan, kernel, options.arch, libdevice);
+  keep_cached(key, Cubin{{made.text.begin(), made.text.end()}, "", {}});
+  made.lines.clear();  // with and without the cache the same
+  return made;
 }
 
 }  // namespace
@@ -67,7 +106,7 @@ CompiledKernel compile_kernel(const Plan& plan, const Kernel& kernel, const Comp
   result.name = kernel.name;
   const auto start = Clock::now();
   result.source = options.backend == Backend::Nvrtc ? print_cuda(plan, kernel)
-                                                    : print_ptx(plan, kernel, options.arch, libdevice_path());
+                                                    : cached_ptx(plan, kernel, options);
   result.generate_ms = milliseconds_since(start);
   const auto compile_start = Clock::now();
   result.cubin = machine_code(result.source.text, options, result.is_from_cache);

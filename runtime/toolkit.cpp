@@ -54,7 +54,7 @@ const std::vector<Row>& table() {
        {"libdevice.10.bc"},
        {},
        "nvidia-nvvm"},
-      {Tool::Ptxas, "ptxas", "checks PTX in the tests", {"bin"}, {"ptxas"}, {}, "nvidia-cuda-nvcc"},
+      {Tool::Ptxas, "ptxas", "assembles kernels whose warps trade registers", {"bin"}, {"ptxas"}, {}, "nvidia-cuda-nvcc"},
       {Tool::Nvdisasm, "nvdisasm", "prints SASS", {"bin"}, {"nvdisasm"}, {}, "nvidia-cuda-nvdisasm"},
       {Tool::Headers,
        "CUDA headers",
