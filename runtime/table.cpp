@@ -53,6 +53,18 @@ void put_in_groups(std::int64_t rows, std::int64_t columns, std::int64_t group, 
       for (std::int64_t row = first; row < std::min(first + group, rows); ++row) put(row, column);
 }
 
+// Every tile stands in the table once, or blocks would leave some out and others do some twice.
+void check_is_permutation(const HostTensor& table, std::int64_t rows, std::int64_t columns) {
+  std::vector<bool> is_seen(static_cast<std::size_t>(rows * columns), false);
+  for (std::int64_t place = 0; place < rows * columns; ++place) {
+    const std::int64_t row = read_integer(table, 2 * place), column = read_integer(table, 2 * place + 1);
+    const bool is_inside = row >= 0 && row < rows && column >= 0 && column < columns;
+    if (!is_inside || is_seen[static_cast<std::size_t>(row * columns + column)])
+      internal_error(fmt::format("an order of {} by {} tiles has ({}, {}) at place {}, outside or for the second time", rows, columns, row, column, place));
+    is_seen[static_cast<std::size_t>(row * columns + column)] = true;
+  }
+}
+
 }  // namespace
 
 HostTensor make_table(const Table& table, const std::vector<std::pair<std::string, std::int64_t>>& dims) {
@@ -75,11 +87,12 @@ HostTensor make_table(const Table& table, const std::vector<std::pair<std::strin
   };
   if (formula == "hilbert") {
     put_along_curve(rows, columns, put);
-    return result;
+  } else {
+    const std::int64_t group = formula == "grouped" ? evaluate_index(call->arguments[2], dims) : 1;
+    if (group < 1) throw UserError(table.value->span, fmt::format("table `{}` has groups of {} rows", table.name, group));
+    put_in_groups(rows, columns, group, put);
   }
-  const std::int64_t group = formula == "grouped" ? evaluate_index(call->arguments[2], dims) : 1;
-  if (group < 1) throw UserError(table.value->span, fmt::format("table `{}` has groups of {} rows", table.name, group));
-  put_in_groups(rows, columns, group, put);
+  check_is_permutation(result, rows, columns);
   return result;
 }
 
