@@ -65,6 +65,7 @@ struct Driver {
   int (*device_name)(char*, int, int);
   int (*device_attribute)(int*, int, int);
   int (*device_memory)(std::size_t*, int);
+  int (*device_bus)(char*, int, int);
   int (*primary_retain)(Handle*, int);
   int (*context_set)(Handle);
   int (*memory_info)(std::size_t*, std::size_t*);
@@ -113,6 +114,7 @@ struct Driver {
     library.bind(device_name, "cuDeviceGetName");
     library.bind(device_attribute, "cuDeviceGetAttribute");
     library.bind(device_memory, "cuDeviceTotalMem_v2");
+    library.bind(device_bus, "cuDeviceGetPCIBusId");
     library.bind(primary_retain, "cuDevicePrimaryCtxRetain");
     library.bind(context_set, "cuCtxSetCurrent");
     library.bind(memory_info, "cuMemGetInfo_v2");
@@ -200,6 +202,9 @@ GpuInfo describe(int ordinal) {
   std::size_t memory = 0;
   driver().check(driver().device_memory(&memory, device), "cuDeviceTotalMem");
   gpu.memory_bytes = static_cast<std::int64_t>(memory);
+  std::array<char, 32> bus{};
+  driver().check(driver().device_bus(bus.data(), static_cast<int>(bus.size()) - 1, device), "cuDeviceGetPCIBusId");
+  gpu.bus = bus.data();
   int version = 0;
   driver().check(driver().driver_version(&version), "cuDriverGetVersion");
   gpu.driver = fmt::format("{}.{}", version / 1000, version % 1000 / 10);

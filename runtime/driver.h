@@ -20,6 +20,7 @@ struct GpuInfo {
   std::int64_t memory_bytes = 0;
   std::int64_t shared_bytes = 0;  // most that one block may have
   std::string driver;             // "13.0"
+  std::string bus;                // "0000:17:00.0"
 };
 // Every device; empty (with the reason in `why`, which may be null) where there is no driver or none can be used.
 std::vector<GpuInfo> list_gpus(std::string* why = nullptr);

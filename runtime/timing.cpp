@@ -2,7 +2,12 @@
 #include "runtime/timing.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <optional>
+#include <thread>
+
+#include "runtime/nvml.h"
 
 namespace tilewright {
 
@@ -13,6 +18,7 @@ constexpr double graph_below_ms = 0.1;  // launches of that length are measured 
 constexpr int most_launches = 200;      // of one candidate in one round
 constexpr int fewest_launches = 3;
 constexpr std::size_t most_sets = 64;
+constexpr int burst_launches = 8;
 
 // How the job is started: launch by launch, or as one recorded graph for each set.
 class Runner {
@@ -35,6 +41,17 @@ class Runner {
     }
   }
   bool by_graph() const { return !graphs_.empty(); }
+
+  // Milliseconds a launch of `count` in a row, with the SM clock while they run.
+  double time_together(std::size_t first, int count, std::optional<int>* clock = nullptr) const {
+    const Event begin, end;
+    begin.record(*stream_);
+    for (std::size_t index = 0; index < static_cast<std::size_t>(count); ++index) start(first + index);
+    end.record(*stream_);
+    if (clock != nullptr) *clock = sm_clock_mhz();
+    stream_->synchronise();
+    return end.milliseconds_since(begin) / count;
+  }
 
   // Milliseconds of each of `count` launches, the first on set `first`.
   std::vector<double> time(std::size_t first, int count) const {
@@ -116,6 +133,9 @@ std::vector<Timing> time_candidates(const std::vector<const Candidate*>& candida
   }
   if (options.once) return timings;
 
+  for (double spent = 0; spent < options.settle_ms;)
+    for (std::size_t index = 0; index < candidates.size(); ++index)
+      spent += std::max(runners[index].time_together(0, launches[index]), 1e-3) * launches[index];
   std::vector<std::vector<double>> medians(candidates.size());
   for (int round = 0; round < options.rounds; ++round)
     for (std::size_t index = 0; index < candidates.size(); ++index) {
@@ -123,9 +143,20 @@ std::vector<Timing> time_candidates(const std::vector<const Candidate*>& candida
       runners[index].time(static_cast<std::size_t>(round), 1);
       medians[index].push_back(median_of(runners[index].time(static_cast<std::size_t>(round) + 1, launches[index])));
       timings[index].launches += launches[index];
+      std::optional<int> clock;
+      runners[index].time_together(static_cast<std::size_t>(round), launches[index], &clock);
+      if (clock) timings[index].round_mhz.push_back(*clock);
+    }
+  std::vector<std::vector<double>> bursts(candidates.size());
+  for (int round = 0; round < options.rounds && options.pause_ms > 0; ++round)
+    for (std::size_t index = 0; index < candidates.size(); ++index) {
+      std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(options.pause_ms));
+      bursts[index].push_back(runners[index].time_together(static_cast<std::size_t>(round), burst_launches));
     }
   for (std::size_t index = 0; index < candidates.size(); ++index) {
     timings[index].median_ms = median_of(medians[index]);
+    timings[index].round_ms = medians[index];
+    timings[index].burst_ms = median_of(bursts[index]);
     timings[index].lowest_ms = *std::min_element(medians[index].begin(), medians[index].end());
     timings[index].highest_ms = *std::max_element(medians[index].begin(), medians[index].end());
   }

@@ -52,7 +52,9 @@ class PlanCandidate : public Candidate {
 
 struct TimingOptions {
   int rounds = 5;
-  double round_ms = 60;  // about how long a candidate runs in one round
+  double round_ms = 60;    // about how long a candidate runs in one round
+  double settle_ms = 300;  // all candidates in turn before the first round: clocks and power settle
+  double pause_ms = 0;     // idle before each burst; 0: no bursts
   bool once = false;     // one launch each, for profilers and sanitizers: no warm-up, no repeats
 };
 
@@ -62,6 +64,9 @@ struct Timing {
   double lowest_ms = 0;  // of the rounds' medians: the spread between equal measurements
   double highest_ms = 0;
   int launches = 0;       // timed
+  std::vector<double> round_ms;  // the median of each round
+  std::vector<int> round_mhz;    // the SM clock in each round, where NVML tells
+  double burst_ms = 0;           // the mean of 8 launches on a GPU that was idle, its median over the rounds; 0: not taken
   bool by_graph = false;  // short jobs are replayed as a graph each, so that gaps between launches do not count
 };
 

@@ -1,5 +1,6 @@
 // Measurements as a table and as JSON.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
@@ -30,6 +31,25 @@ std::string json_kind(RowKind kind) {
   return "";
 }
 
+// Where bursts were taken: every round of each row with its clock, the burst, and how the library stands to it.
+std::string rounds_of(const Measurement& measurement) {
+  const MeasuredRow* library = nullptr;
+  for (const MeasuredRow& row : measurement.rows)
+    if (row.kind == RowKind::Library && row.timing) library = &row;
+  std::string out;
+  for (const MeasuredRow& row : measurement.rows) {
+    if (!row.timing || row.timing->burst_ms == 0) continue;
+    const Timing& timing = *row.timing;
+    out += fmt::format("\n{} {}\n  rounds {:.4f} ms", row.name, row.backend, fmt::join(timing.round_ms, " "));
+    if (!timing.round_mhz.empty()) out += fmt::format(", SM clock {} MHz", fmt::join(timing.round_mhz, " "));
+    out += fmt::format("\n  burst of 8 {:.4f} ms", timing.burst_ms);
+    if (library != nullptr && library != &row)
+      out += fmt::format("\n  {} / this: {:.3f}, in bursts {:.3f}", library->name, library->timing->median_ms / timing.median_ms,
+                         library->timing->burst_ms / timing.burst_ms);
+  }
+  return out.empty() ? out : out + "\n";
+}
+
 }  // namespace
 
 std::string table_of(const Measurement& measurement) {
@@ -56,6 +76,7 @@ std::string table_of(const Measurement& measurement) {
     else
       out += fmt::format("{:<48} {:<7}{} {:>5} {:>6} {:>7} {:>6.0f} ms  {}\n", shortened(row.name, 48), row.backend, time, row.registers, row.spill_bytes, row.shared_bytes, row.generate_ms + row.compile_ms, check);
   }
+  out += rounds_of(measurement);
   for (const MeasuredRow& row : measurement.rows)
     if (row.is_wrong) out += fmt::format("\n{}: {}\n", row.name, row.check);
   return out;
@@ -76,7 +97,8 @@ std::string json_of(const Measurement& measurement) {
                            {"shared_bytes", row.shared_bytes}, {"kernels", row.kernels}, {"generate_ms", row.generate_ms}, {"compile_ms", row.compile_ms},
                            {"same_code", row.same_code}, {"check", row.check}, {"wrong", row.is_wrong}, {"note", row.note}};
     if (row.timing)
-      item["timing"] = {{"median_ms", row.timing->median_ms}, {"lowest_ms", row.timing->lowest_ms}, {"highest_ms", row.timing->highest_ms}, {"launches", row.timing->launches}, {"by_graph", row.timing->by_graph}};
+      item["timing"] = {{"median_ms", row.timing->median_ms}, {"lowest_ms", row.timing->lowest_ms}, {"highest_ms", row.timing->highest_ms}, {"launches", row.timing->launches}, {"by_graph", row.timing->by_graph},
+                        {"round_ms", row.timing->round_ms}, {"round_mhz", row.timing->round_mhz}, {"burst_ms", row.timing->burst_ms}};
     out["rows"].push_back(std::move(item));
   }
   return out.dump(2);
