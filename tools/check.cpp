@@ -40,7 +40,9 @@ ExitCode check_verb(const Options& options) {
   Settings settings = settings_of(options, loaded.program, fn);
   if (!options.inputs.empty()) throw UserError({}, "`check` makes its own inputs", "`run --check` takes yours");
   constexpr std::int64_t sizes[] = {0, 1, 2, 7, 15, 16, 17, 31, 33, 64, 67};
+  if (fn.statements.empty()) throw UserError({}, "a plan file says no definition that its results could be checked by", "give the fn by -e");
   std::vector<Fact> when;
+  if (loaded.plan) when = loaded.plan->facts;
   if (!options.schedule.empty() && options.schedule != "none") {
     bool found = false;
     for (const Schedule& schedule : loaded.program.schedules)
@@ -52,8 +54,10 @@ ExitCode check_verb(const Options& options) {
   int done = 0;
   for (std::int64_t size : sizes) {
     DimMap dims = boundary_dims(fn, when, settings.inputs.values, size);
-    Selection selection = select_schedule(loaded.program, fn, dims, settings.schedule);
-    Plan plan = rungs_of(fn, selection, dims, settings.execution.arch).back().plan;
+    Settings of_size = settings;
+    for (const auto& [name, value] : dims) of_size.inputs.values[name] = std::to_string(value);
+    const PreparedCall call = prepare_with(loaded, fn, of_size);
+    const Plan& plan = call.rungs.back().plan;
     for (Instrument instrument : {Instrument::Exact, Instrument::Random, Instrument::Special}) {
       Arguments arguments = bind_arguments(plan, instrument_inputs(instrument, fn, dims, options.seed), dims);
       Expectation expected = expect(fn, instrument, arguments, {}, options.bound == "worst");
@@ -71,8 +75,8 @@ ExitCode check_verb(const Options& options) {
       if (!text.empty()) ++wrong;
       std::string place;
       for (const auto& [name, value] : dims) place += fmt::format("{}{} = {}", place.empty() ? "" : ", ", name, value);
-      if (options.json) rows.push_back({{"dims", dims}, {"instrument", name_of(instrument)}, {"schedule", selection.schedule}, {"right", text.empty()}, {"error_over_bound", ratio}, {"text", text}});
-      else if (!text.empty()) std::cout << fmt::format("wrong at {} on {} data, schedule \"{}\":\n{}\n", place, name_of(instrument), selection.schedule, text);
+      if (options.json) rows.push_back({{"dims", dims}, {"instrument", name_of(instrument)}, {"schedule", call.selection.schedule}, {"right", text.empty()}, {"error_over_bound", ratio}, {"text", text}});
+      else if (!text.empty()) std::cout << fmt::format("wrong at {} on {} data, schedule \"{}\":\n{}\n", place, name_of(instrument), call.selection.schedule, text);
     }
   }
   if (options.json) std::cout << nlohmann::json{{"fn", fn.name}, {"checks", rows}, {"wrong", wrong}}.dump(2) << "\n";

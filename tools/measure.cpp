@@ -166,6 +166,10 @@ class Measuring {
       entry.row.check = report.faults.front();
       return;
     }
+    if (call_.fn->statements.empty()) {
+      entry.row.check = "not checked: a plan file says no definition (give the fn by -e)";
+      return;
+    }
     Verdict verdict = judge(*call_.fn, plan, inputs, dims, results, options_.bound == "worst", 200'000'000);
     entry.row.is_wrong = !verdict.is_right();
     entry.row.check = verdict.is_right() ? fmt::format("right ({:.2f} of the bound)", verdict.worst_ratio) : verdict.text;
