@@ -2,6 +2,8 @@
 // (C7508 to C7519), without spills, and to the instructions that it was written for.
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <regex>
 #include <sstream>
@@ -54,6 +56,34 @@ TEST_SUITE("codegen") {
       CHECK(count(sass, "UTMASTG.2D") == 4);
       CHECK(count(sass, "USETMAXREG") == 2);
     }
+  }
+
+  TEST_CASE("a second compilation of a Hopper kernel comes from the disk cache at once") {
+    if (!find_tool(Tool::Nvrtc) || !find_tool(Tool::Ptxas)) TILEWRIGHT_SKIP("NVRTC or ptxas was not found");
+    const std::filesystem::path folder = std::filesystem::temp_directory_path() / "tilewright-hopper-test";
+    std::filesystem::remove_all(folder);
+    const char* before = std::getenv("TILEWRIGHT_CACHE");
+    const std::string kept = before == nullptr ? "" : before;
+    setenv("TILEWRIGHT_CACHE", folder.c_str(), 1);
+    const Plan plan = read_case("matmul.09.persist.thread.ir");
+    for (const Backend backend : {Backend::Nvrtc, Backend::Llvm}) {
+      CompileOptions options;
+      options.backend = backend;
+      const CompiledKernel first = compile_kernel(plan, *kernels_of(plan).front(), options);
+      double fastest_ms = 1e9;
+      for (int again = 0; again < 5; ++again) {
+        const CompiledKernel next = compile_kernel(plan, *kernels_of(plan).front(), options);
+        CHECK(next.is_from_cache);
+        CHECK(next.source.text == first.source.text);
+        CHECK(next.cubin.bytes == first.cubin.bytes);
+        fastest_ms = std::min(fastest_ms, next.generate_ms + next.compile_ms);
+      }
+      CHECK_FALSE(first.is_from_cache);
+      MESSAGE("compiled in ", first.generate_ms + first.compile_ms, " ms, from the cache in ", fastest_ms, " ms");
+      CHECK(fastest_ms < 20);
+    }
+    before == nullptr ? unsetenv("TILEWRIGHT_CACHE") : setenv("TILEWRIGHT_CACHE", kept.c_str(), 1);
+    std::filesystem::remove_all(folder);
   }
 }
 
