@@ -38,7 +38,7 @@ constexpr VerbRow verbs[] = {
 
 void add_program_options(CLI::App& app, Options& options) {
   app.add_option("file", options.file, "program (.tw) or plan (.ir)");
-  app.add_option("-e", options.expression, "the program itself, as text");
+  app.add_option("-e", options.expression, "the program itself, as text; beside a plan (.ir), the fn that its results are checked by");
   app.add_option("--fn", options.fn, "which fn (default: the last one of tensors)");
   app.add_option("--schedule", options.schedule, "which schedule, by a unique beginning; none for the lowered plan (default: the last that fits the call)");
   app.add_option("--then", options.then, "a further schedule line, for this run")->expected(1)->take_all();
