@@ -26,7 +26,7 @@ RunReport interpret(const Plan& plan, Arguments& arguments, const InterpreterOpt
 struct SimulatorOptions {
   int sms = 2;
   std::uint64_t seed = 1;
-  bool checks = true;  // bounds, initialisation
+  bool checks = true;  // races and initialisation; bounds are always checked
   std::int64_t most_steps = 0;
 };
 

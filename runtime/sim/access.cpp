@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "runtime/sim/faults.h"
+#include "runtime/sim/shadow.h"
+#include "runtime/sim/wgmma.h"
 
 namespace tilewright {
 
@@ -58,7 +60,7 @@ void store_lane(std::byte* memory, LaneOf<D> value) {
 }
 
 // Where the elements of a site are for this warp's block. Whether an element was written stands in one byte an element of a
-// tensor, in one byte a byte of shared memory, whose buffers may overlap.
+// tensor, in the shadow of shared memory.
 struct Bank {
   std::byte* base;
   std::uint8_t* written;  // null: not checked
@@ -66,34 +68,21 @@ struct Bank {
 
 Bank bank_of(const MemorySite& site, const Warp& warp) {
   if (!site.is_shared) return {site.base, site.written};
-  SimBlock& block = *warp.block;
-  return {block.shared.data() + site.offset, block.written.empty() ? nullptr : block.written.data() + site.offset};
+  return {warp.block->shared.data() + site.offset, nullptr};
 }
 
-template <std::int64_t bytes, bool shared>
-bool is_written(const std::uint8_t* written, std::int64_t element) {
-  if constexpr (!shared) return written[element] != 0;
-  else if constexpr (bytes == 1) return written[element] != 0;
-  else if constexpr (bytes == 2) return read_as<std::uint16_t>(reinterpret_cast<const std::byte*>(written + element * 2)) == 0x0101u;
-  else if constexpr (bytes == 4) return read_as<std::uint32_t>(reinterpret_cast<const std::byte*>(written + element * 4)) == 0x01010101u;
-  else return read_as<std::uint64_t>(reinterpret_cast<const std::byte*>(written + element * 8)) == 0x0101010101010101u;
-}
-
-void mark_written(const MemorySite& site, std::uint8_t* written, std::int64_t element) {
-  if (!site.is_shared) {
-    written[element] = 1;
-    return;
+// For the race check, and for what nothing has written in shared memory. Gives the lanes that read that.
+template <bool shared>
+LaneMask note(Warp& warp, const WarpOp& op, const MemorySite& site, Use use, const std::int64_t* index, int step, int width = 1) {
+  if constexpr (shared) {
+    if (warp.block->shadow) return warp.block->shadow->access(warp, op, site, use, warp.mask, index, step, width);
+  } else {
+    if (site.marks != nullptr) site.marks->access(warp, op, site, use, warp.mask, index, step, width);
   }
-  const auto bytes = static_cast<std::size_t>(bytes_of(site.dtype));
-  std::memset(written + element * static_cast<std::int64_t>(bytes), 1, bytes);
+  return 0;
 }
-
-bool is_written(const MemorySite& site, const std::uint8_t* written, std::int64_t element) {
-  if (!site.is_shared) return written[element] != 0;
-  const auto bytes = static_cast<std::int64_t>(bytes_of(site.dtype));
-  for (std::int64_t n = 0; n < bytes; ++n)
-    if (written[element * bytes + n] == 0) return false;
-  return true;
+LaneMask note(Warp& warp, const WarpOp& op, const MemorySite& site, Use use, const std::int64_t* index, int step, int width = 1) {
+  return site.is_shared ? note<true>(warp, op, site, use, index, step, width) : note<false>(warp, op, site, use, index, step, width);
 }
 
 bool is_outside(std::int64_t element, std::int64_t elements) { return static_cast<std::uint64_t>(element) >= static_cast<std::uint64_t>(elements); }
@@ -122,7 +111,7 @@ struct Loads {
         if constexpr (D != Dtype::Bool) dst[lane] = 0;
         return;
       }
-      if (is_checked && !is_written<bytes, shared>(bank.written, element)) [[unlikely]] unwritten |= 1u << lane;
+      if (is_checked && bank.written[element] == 0) [[unlikely]] unwritten |= 1u << lane;
       const LaneOf<D> value = load_lane<D>(bank.base + element * bytes);
       if constexpr (D == Dtype::Bool) bits |= static_cast<LaneMask>(value) << lane;
       else dst[lane] = value;
@@ -130,6 +119,7 @@ struct Loads {
     if (bank.written != nullptr) each_lane(warp.mask, [&](int lane) { one(lane, true); });
     else each_lane(warp.mask, [&](int lane) { one(lane, false); });
     if constexpr (D == Dtype::Bool) mask_at(warp, op.dst) = bits;
+    unwritten |= note<shared>(warp, op, site, Use::Read, index, 1);
     if ((outside | unwritten) != 0) [[unlikely]] report_load(warp, op, site, outside, unwritten);
     return following(op);
   }
@@ -143,7 +133,8 @@ struct Loads {
     if (is_outside(element, site.elements)) [[unlikely]] {
       report_load(warp, op, site, warp.mask, 0);
     } else {
-      if (bank.written != nullptr && !is_written<bytes, shared>(bank.written, element)) [[unlikely]] report_load(warp, op, site, 0, warp.mask);
+      const bool is_unwritten = bank.written != nullptr && bank.written[element] == 0;
+      if (note<shared>(warp, op, site, Use::Read, &element, 0) != 0 || is_unwritten) [[unlikely]] report_load(warp, op, site, 0, warp.mask);
       value = load_lane<D>(bank.base + element * bytes);
     }
     if constexpr (D == Dtype::Bool) mask_at(warp, op.dst) = value != 0 ? every_lane : 0;
@@ -173,11 +164,9 @@ struct Stores {
       }
       if constexpr (D == Dtype::Bool) store_lane<D>(bank.base + element, bits >> lane & 1);
       else store_lane<D>(bank.base + element * bytes, values[lane * value_step]);
-      if (bank.written != nullptr) {
-        if constexpr (shared) std::memset(bank.written + element * bytes, 1, static_cast<std::size_t>(bytes));
-        else bank.written[element] = 1;
-      }
+      if (bank.written != nullptr) bank.written[element] = 1;
     });
+    note<shared>(warp, op, site, Use::Write, index, index_step);
     if (outside != 0) [[unlikely]] report_outside(warp, op, site, outside, true);
     return following(op);
   }
@@ -211,7 +200,7 @@ const WarpOp* run_atomic(const WarpOp& op, Warp& warp) {
   const Bank bank = bank_of(site, warp);
   const std::int64_t bytes = bytes_of(site.dtype);
   LaneMask outside = 0;
-  LaneMask unwritten = 0;
+  LaneMask unwritten = note(warp, op, site, Use::Update, lanes<std::int64_t>(warp, op.a), (op.uniform & 1) != 0 ? 0 : 1);
   const auto one = [&](int lane) {
     const std::int64_t element = read_lane(warp, op.a, Dtype::Index, (op.uniform & 1) != 0, lane).i;
     if (is_outside(element, site.elements)) {
@@ -219,8 +208,8 @@ const WarpOp* run_atomic(const WarpOp& op, Warp& warp) {
       return;
     }
     if (bank.written != nullptr) {
-      if (!is_written(site, bank.written, element)) unwritten |= 1u << lane;
-      mark_written(site, bank.written, element);
+      if (bank.written[element] == 0) unwritten |= 1u << lane;
+      bank.written[element] = 1;
     }
     std::byte* memory = bank.base + element * bytes;
     const Scalar value = read_lane(warp, op.b, site.dtype, (op.uniform & 2) != 0, lane);
@@ -296,6 +285,7 @@ const WarpOp* run_register_declaration(const WarpOp& op, Warp& warp) {
 
 const WarpOp* run_register_load(const WarpOp& op, Warp& warp) {
   const RegisterSite& site = *static_cast<const RegisterSite*>(op.object);
+  if (site.is_checked && site.accumulator != 0) touch_accumulator(warp, op, site);
   LaneMask outside = 0;
   LaneMask unwritten = 0;
   if ((op.uniform & 1) != 0) {
@@ -330,6 +320,7 @@ const WarpOp* run_register_load(const WarpOp& op, Warp& warp) {
 
 const WarpOp* run_register_store(const WarpOp& op, Warp& warp) {
   const RegisterSite& site = *static_cast<const RegisterSite*>(op.object);
+  if (site.is_checked && site.accumulator != 0) touch_accumulator(warp, op, site);
   const bool is_uniform = (op.uniform & 2) != 0;
   LaneMask outside = 0;
   if ((op.uniform & 1) != 0) {
@@ -376,6 +367,8 @@ const WarpOp* run_vector(const WarpOp& op, Warp& warp) {
     report_outside(warp, op, registers, warp.mask, !is_store);
     return following(op);
   }
+  unwritten = note(warp, op, memory, is_store ? Use::Write : Use::Read, lanes<std::int64_t>(warp, op.a), (op.uniform & 1) != 0 ? 0 : 1, site.width);
+  if (registers.is_checked && registers.accumulator != 0) touch_accumulator(warp, op, registers);
   each_lane(warp.mask, [&](int lane) {
     const std::int64_t element = read_lane(warp, op.a, Dtype::Index, (op.uniform & 1) != 0, lane).i;
     if (element < 0 || element > memory.elements - site.width) {
@@ -390,9 +383,9 @@ const WarpOp* run_vector(const WarpOp& op, Warp& warp) {
       if constexpr (is_store) {
         if (row_written != nullptr && (*row_written >> lane & 1) == 0) unwritten_registers |= 1u << lane;
         store_scalar(memory.dtype, place, read_lane(warp, row, registers.dtype, false, lane));
-        if (bank.written != nullptr) mark_written(memory, bank.written, element + n);
+        if (bank.written != nullptr) bank.written[element + n] = 1;
       } else {
-        if (bank.written != nullptr && !is_written(memory, bank.written, element + n)) unwritten |= 1u << lane;
+        if (bank.written != nullptr && bank.written[element + n] == 0) unwritten |= 1u << lane;
         write_lane(warp, row, registers.dtype, lane, load_scalar(memory.dtype, place));
         if (row_written != nullptr) *row_written |= 1u << lane;
       }

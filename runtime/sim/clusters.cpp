@@ -1,6 +1,7 @@
 // The cluster's barrier, and the registers that warpgroups hand to each other.
 #include <fmt/format.h>
 
+#include "runtime/sim/clocks.h"
 #include "runtime/sim/clusters.h"
 #include "runtime/sim/faults.h"
 #include "runtime/sim/rows.h"
@@ -16,6 +17,11 @@ const WarpOp* run_cluster_arrive(const WarpOp& op, Warp& warp) {
     warp.block->core->faults->add(warp, op, FaultKind::Participation, warp.mask, [&](int) {
       return fmt::format("{} of {} arrive at the cluster's barrier and have not waited for the last time", threads_text(warp, warp.mask), block_text(*warp.block));
     });
+  if (warp.clock != nullptr) {
+    ClusterClocks& clocks = *cluster.clocks;
+    if (op.code == 1) clocks.release_objects(*warp.clock, warp.mask, clocks.cluster_barrier(cluster.barrier_phase & 1));
+    else clocks.release(*warp.clock, warp.mask, clocks.cluster_barrier(cluster.barrier_phase & 1));
+  }
   warp.has_arrived = true;
   warp.cluster_phase = cluster.barrier_phase;
   ++cluster.barrier_arrived;
@@ -33,6 +39,10 @@ const WarpOp* run_cluster_wait(const WarpOp& op, Warp& warp) {
   }
   if (warp.block->cluster->barrier_phase == warp.cluster_phase) return wait_at(op, warp, Waits::Cluster);
   warp.has_arrived = false;
+  if (warp.clock != nullptr) {
+    ClusterClocks& clocks = *warp.block->cluster->clocks;
+    clocks.acquire(*warp.clock, warp.mask, warp.all, clocks.cluster_barrier(warp.cluster_phase & 1));
+  }
   return following(op);
 }
 
@@ -62,6 +72,7 @@ void complete_cluster_barrier(SimCluster& cluster) {
   if (cluster.barrier_arrived == 0 || cluster.barrier_arrived < cluster.live_warps) return;
   cluster.barrier_arrived = 0;
   ++cluster.barrier_phase;
+  if (cluster.clocks) cluster.clocks->clear(cluster.clocks->cluster_barrier(cluster.barrier_phase & 1));  // all have taken what it held
   for (SimBlock& block : cluster.blocks) wake(block, Waits::Cluster);
 }
 

@@ -251,6 +251,7 @@ MemorySite& KernelCompiler::memory_site(const Access& access, Operand& element) 
     site.elements = global.elements;
     site.base = global.base;
     site.written = global.written.empty() ? nullptr : global.written.data();
+    site.marks = global.marks.get();
     element = flat_index(access, global.shape, site.index);
   }
   program_.memory_sites.push_back(std::move(site));

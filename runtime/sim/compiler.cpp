@@ -7,11 +7,14 @@
 #include <set>
 
 #include "ir/diagnostic.h"
+#include "ir/instructions.h"
 #include "ir/printer.h"
 #include "runtime/sim/access.h"
 #include "runtime/sim/arithmetic.h"
 #include "runtime/sim/control.h"
 #include "runtime/sim/instructions.h"
+#include "runtime/sim/shadow.h"
+#include "runtime/sim/wgmma.h"
 
 namespace tilewright {
 
@@ -22,6 +25,19 @@ constexpr std::uint32_t cell_alignment = 32;
 std::uint32_t aligned(std::uint32_t cell, std::uint32_t bytes) {
   const std::uint32_t alignment = std::min(bytes, cell_alignment);
   return (cell + alignment - 1) / alignment * alignment;
+}
+
+// Whether a statement in it hands memory on to other threads.
+bool orders_memory(const Block& body) {
+  bool orders = false;
+  walk(body, [&](const Stmt& stmt) {
+    if (const Instr* instr = as<Instr>(stmt)) {
+      const InstrInfo* row = find_instruction(instr->op);
+      orders |= row != nullptr && row->effect == Effect::Orders;
+    }
+    return !orders;
+  });
+  return orders;
 }
 
 }  // namespace
@@ -131,6 +147,7 @@ void KernelCompiler::find_names() {
 
   // What the block's statements may see of each other's work decides whether blocks may run in any order.
   std::set<std::string> written;
+  std::set<std::string> copied;  // by the copy engine
   walk(kernel_.body, [&](const Stmt& stmt) {
     if (const Store* node = as<Store>(stmt)) {
       if (environment_.tensors.contains(node->target.buffer)) written.insert(node->target.buffer);
@@ -139,10 +156,10 @@ void KernelCompiler::find_names() {
     if (const Instr* instr = as<Instr>(stmt); instr && instr->op.starts_with("store"))
       if (const Load* place = as<Load>(instr->operands.at(0)); place && environment_.tensors.contains(place->access.buffer)) written.insert(place->access.buffer);
     if (const Instr* instr = as<Instr>(stmt); instr && instr->op.starts_with("tma."))
-      for (const Expr& operand : instr->operands)
-        if (const Var* name = as<Var>(operand))
-          for (const TensorMap& map : kernel_.launch.maps)
-            if (map.name == name->name && !written.insert(map.tensor).second) program_.is_independent = false;
+      for (const TensorMap& map : kernel_.launch.maps) {
+        const bool is_named = std::any_of(instr->operands.begin(), instr->operands.end(), [&](const Expr& operand) { return as<Var>(operand) && as<Var>(operand)->name == map.name; });
+        if (is_named) (instr->op.starts_with("tma.store") ? written : copied).insert(map.tensor);
+      }
     return true;
   });
   walk_expressions(kernel_.body, [&](const Expr& top) {
@@ -152,22 +169,62 @@ void KernelCompiler::find_names() {
     });
   });
 
+  for (const std::string& name : copied)
+    if (written.contains(name)) program_.is_independent = false;
+  find_asynchronous();
+  if (environment_.checks)
+    for (const std::string& name : written) {
+      GlobalTensor& tensor = *environment_.tensors.at(name);
+      tensor.marks = std::make_shared<GlobalMarks>(tensor.elements);
+    }
+
   // Buffers without an offset stand behind those with one.
   std::int64_t offset = program_.shared_bytes;
   walk(kernel_.body, [&](const Stmt& stmt) {
     if (const Buffer* node = as<Buffer>(stmt); node && node->space == Space::Shared) {
       span_ = stmt->span;
       place_shared(*node, offset);
+      note_shared(*node);
       if (node->dtype == Dtype::Mbarrier) {
         first_objects_[node] = program_.mbarriers;
         std::int64_t objects = 1;
         for (const BufferAxis& axis : node->axes) objects *= axis.extent;
+        program_.object_buffers.push_back({node->name, program_.mbarriers, objects});
         program_.mbarriers += objects;
       }
     }
     return true;
   });
   program_.shared_bytes = offset;
+}
+
+// For reports, and for the unit of the race check's marks.
+void KernelCompiler::note_shared(const Buffer& buffer) {
+  if (buffer.dtype == Dtype::Mbarrier) return;
+  SharedBufferInfo info{buffer.name, buffer.dtype, buffer.offset ? *buffer.offset : shared_offsets_.at(&buffer), bytes_of(buffer.dtype), {}};
+  for (const BufferAxis& axis : buffer.axes) {
+    info.extents.push_back(axis.extent);
+    info.bytes *= axis.extent;
+  }
+  program_.granule_shift = std::min(program_.granule_shift, __builtin_ctz(static_cast<unsigned>(bytes_of(buffer.dtype))));
+  program_.shared_buffers.push_back(std::move(info));
+}
+
+void KernelCompiler::find_asynchronous() {
+  walk(kernel_.body, [&](const Stmt& stmt) {
+    const Instr* instr = as<Instr>(stmt);
+    if (instr == nullptr) return true;
+    const auto is_of = [&](std::string_view family) { return instr->op.starts_with(family); };
+    program_.has_element_copies |= is_of("cp.async");
+    program_.has_bulk_groups |= is_of("bulk.") || is_of("tma.store");
+    program_.has_wgmma |= is_of("wgmma.");
+    if (const Load* array = wgmma_form(instr->op) ? as<Load>(instr->operands.at(0)) : nullptr)
+      if (accumulators_.emplace(array->access.buffer, static_cast<int>(accumulators_.size()) + 1).second && accumulators_.size() >= most_accumulators)
+        unsupported(fmt::format("{} accumulators of wgmma", most_accumulators), stmt->span);
+    program_.has_async_proxy |= is_of("wgmma.") || is_of("tma.");
+    return true;
+  });
+  program_.has_async_copies = program_.has_element_copies || program_.has_bulk_groups;
 }
 
 void KernelCompiler::place_shared(const Buffer& buffer, std::int64_t& offset) {
@@ -200,7 +257,7 @@ std::uint32_t KernelCompiler::statement_number() {
   const auto is_this = [&](const StatementInfo& info) {
     return info.span.line == span_.line && info.span.column == span_.column && info.span.file == span_.file && info.text == text_;
   };
-  if (known.empty() || !is_this(known.back())) known.push_back({span_, text_});
+  if (known.empty() || !is_this(known.back())) known.push_back({span_, text_, loops_});
   return static_cast<std::uint32_t>(known.size() - 1);
 }
 
@@ -280,7 +337,16 @@ void KernelCompiler::loop(const Loop& node, std::size_t axis) {
   bound(emit(all_uniform ? run_uniform_entry : run_lane_entry));
   const std::size_t first = position();
   declare(bounds.name, LaneValue{counter, false, std::nullopt});
+  const bool is_timed = environment_.checks && node.kind == LoopKind::Serial && loops_.size() < most_loops && orders_memory(node.body);
+  if (is_timed) {
+    loops_.push_back({bounds.name, loops_.size()});
+    WarpOp& op = emit(run_moment);
+    op.a = counter.cell;
+    op.jump = static_cast<std::int32_t>(loops_.size()) - 1;
+    op.uniform = all_uniform ? 1 : 0;
+  }
   loop(node, axis + 1);
+  if (is_timed) loops_.pop_back();
   const std::size_t next = position();
   bound(emit(all_uniform ? run_uniform_next : run_lane_next));
   land_at(next, first);
@@ -336,6 +402,7 @@ void KernelCompiler::buffer(const Buffer& node) {
   site.elements = elements;
   site.is_checked = program_.checks;
   site.row_bytes = bytes_of_cell(node.dtype, false);
+  if (const auto accumulator = accumulators_.find(node.name); accumulator != accumulators_.end()) site.accumulator = accumulator->second;
   if (elements * site.row_bytes > (std::int64_t{1} << 26)) throw UserError(span_, fmt::format("register buffer `{}` of {} elements is too large", node.name, elements));
   site.first = new_operand(node.dtype, false).cell;
   next_cell_ = site.first + static_cast<std::uint32_t>(elements) * site.row_bytes;

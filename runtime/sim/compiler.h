@@ -72,6 +72,7 @@ class KernelCompiler {
   void header();
   void find_names();
   void tensor_maps();
+  void note_shared(const Buffer& buffer);
   void place_shared(const Buffer& buffer, std::int64_t& offset);
 
   // ---- Statements (compiler.cpp)
@@ -110,6 +111,7 @@ class KernelCompiler {
   void declare(const std::string& name, Symbol symbol) { symbols_.emplace_back(name, std::move(symbol)); }
   Scope enter() const { return {symbols_.size(), next_cell_}; }
   void leave(const Scope& scope);
+  void find_asynchronous();
   std::uint32_t statement_number();
   std::size_t position() const { return program_.code.size(); }
   // The step at `from` jumps to the next one emitted.
@@ -122,10 +124,12 @@ class KernelCompiler {
   KernelProgram program_;
   std::vector<std::pair<std::string, Symbol>> symbols_;
   std::map<std::pair<std::int64_t, int>, Cell> constants_;
+  std::map<std::string, int> accumulators_;  // arrays that wgmma works on, numbered from 1
   std::map<const void*, std::int64_t> shared_offsets_;  // of buffers without an offset of their own
   std::map<const void*, std::int64_t> first_objects_;   // of buffers of mbarriers
   std::uint32_t constant_end_ = 0;  // bytes of constants so far; they have `first_cell_` bytes at most
   std::uint32_t next_cell_ = 0;
+  std::vector<LoopName> loops_;  // around the statement
   Span span_;
   std::string text_;  // of the statement, for messages
 };

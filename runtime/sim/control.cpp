@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/sim/clocks.h"
 #include "runtime/sim/faults.h"
 
 namespace tilewright {
@@ -92,6 +93,13 @@ const WarpOp* run_lane_next(const WarpOp& op, Warp& warp) {
   if (inside == 0) return following(op);
   warp.mask = inside;
   return &op + op.jump;
+}
+
+const WarpOp* run_moment(const WarpOp& op, Warp& warp) {
+  const int lane = __builtin_ctz(warp.mask);
+  warp.clock->loops[static_cast<std::size_t>(op.jump)] = read_lane(warp, op.a, Dtype::Index, (op.uniform & 1) != 0, lane).i;
+  warp.block->cluster->clocks->advance(*warp.clock);
+  return following(op);
 }
 
 const WarpOp* run_end(const WarpOp& op, Warp& warp) {

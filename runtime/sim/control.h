@@ -22,6 +22,9 @@ const WarpOp* run_uniform_next(const WarpOp& op, Warp& warp);
 const WarpOp* run_lane_entry(const WarpOp& op, Warp& warp);
 const WarpOp* run_lane_next(const WarpOp& op, Warp& warp);
 
+// A trip of the loop op.jump, whose variable is a, begins: for the times of the race check.
+const WarpOp* run_moment(const WarpOp& op, Warp& warp);
+
 const WarpOp* run_end(const WarpOp& op, Warp& warp);
 
 }  // namespace tilewright

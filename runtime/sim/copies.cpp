@@ -12,6 +12,7 @@
 #include "runtime/sim/faults.h"
 #include "runtime/sim/mbarriers.h"
 #include "runtime/sim/rows.h"
+#include "runtime/sim/shadow.h"
 
 namespace tilewright {
 
@@ -61,7 +62,6 @@ void land_load(const PendingCopy& copy, SimBlock& block) {
     for (std::int64_t at = 0; at < map.row_bytes(); at += chunk_bytes) {
       const std::int64_t target = swizzled_byte(shared + at, map.xor_bytes);
       std::memcpy(block.shared.data() + target, row.data() + at, chunk_bytes);
-      if (!block.written.empty()) std::memset(block.written.data() + target, 1, chunk_bytes);
     }
   });
 }
@@ -71,19 +71,50 @@ void land_store(const PendingCopy& copy) {
   SimBlock& block = *copy.warp->block;
   const std::int64_t bytes = bytes_of(map.tensor->dtype);
   std::array<std::byte, 256 * 8> row;
-  std::int64_t unwritten = 0;
   each_row(map, copy, [&](std::int64_t target, std::int64_t first, std::int64_t end, std::int64_t shared) {
     for (std::int64_t at = 0; at < map.row_bytes(); at += chunk_bytes)
       std::memcpy(row.data() + at, block.shared.data() + swizzled_byte(shared + at, map.xor_bytes), chunk_bytes);
     if (end <= first) return;
     std::memcpy(map.tensor->base + target + first * bytes, row.data() + first * bytes, static_cast<std::size_t>((end - first) * bytes));
-    for (std::int64_t element = first; element < end; ++element) {
-      if (!block.written.empty() && block.written[static_cast<std::size_t>(swizzled_byte(shared + element * bytes, map.xor_bytes))] == 0) ++unwritten;
-      if (!map.tensor->written.empty()) map.tensor->written[static_cast<std::size_t>(target / bytes + element)] = 1;
+    if (!map.tensor->written.empty()) std::fill_n(map.tensor->written.begin() + target / bytes + first, end - first, std::uint8_t{1});
+  });
+}
+
+// What the copy does to shared memory and to the tensor is noted when it starts: nothing that comes later is ordered behind it
+// before someone has waited for it.
+void note_load(const PendingCopy& copy, SimBlock& block) {
+  if (!block.shadow) return;
+  const MapInfo& map = *copy.site->map;
+  const ClusterClocks& clocks = *block.cluster->clocks;
+  const auto object = static_cast<Party>(block.rank * block.program->mbarriers + copy.barrier);
+  const AsyncAccess access{copy.warp, copy.op, copy.lane, clocks.parties().objects + object, clocks.start() + 1 + block.mbarriers[static_cast<std::size_t>(copy.barrier)].phase};
+  block.cluster->clocks->note_visit(static_cast<std::size_t>(block.rank), access.party, access.time, copy.op->statement);
+  const std::int64_t bytes = bytes_of(map.tensor->dtype);
+  each_row(map, copy, [&](std::int64_t source, std::int64_t first, std::int64_t end, std::int64_t shared) {
+    for (std::int64_t at = 0; at < map.row_bytes(); at += chunk_bytes) block.shadow->write_chunk(access, swizzled_byte(shared + at, map.xor_bytes));
+    for (std::int64_t n = first; n < end && map.tensor->marks; ++n) map.tensor->marks->access_async(access, *map.tensor, Use::Read, source / bytes + n);
+  });
+}
+
+void note_store(const PendingCopy& copy) {
+  const SimBlock& block = *copy.warp->block;
+  if (!block.shadow) return;
+  const MapInfo& map = *copy.site->map;
+  const ClusterClocks& clocks = *block.cluster->clocks;
+  const Party thread = copy.warp->clock->first_thread + static_cast<Party>(copy.lane);
+  const AsyncAccess reads{copy.warp, copy.op, copy.lane, clocks.parties().bulk_reads + thread, clocks.start() + copy.group};
+  const AsyncAccess writes{copy.warp, copy.op, copy.lane, clocks.parties().bulk_writes + thread, clocks.start() + copy.group};
+  const std::int64_t bytes = bytes_of(map.tensor->dtype);
+  std::int64_t unwritten = 0;
+  each_row(map, copy, [&](std::int64_t target, std::int64_t first, std::int64_t end, std::int64_t shared) {
+    for (std::int64_t at = 0; at < map.row_bytes(); at += chunk_bytes) {
+      const bool is_inside = at < end * bytes && at + chunk_bytes > first * bytes;
+      if (!block.shadow->read_chunk(reads, swizzled_byte(shared + at, map.xor_bytes)) && is_inside) ++unwritten;
     }
+    for (std::int64_t n = first; n < end && map.tensor->marks; ++n) map.tensor->marks->access_async(writes, *map.tensor, Use::Write, target / bytes + n);
   });
   if (unwritten > 0)
-    report(*copy.warp, *copy.op, FaultKind::Unwritten, copy.lane, fmt::format("copies {} elements of `{}` that nothing has written", unwritten, copy.site->memory.name));
+    report(*copy.warp, *copy.op, FaultKind::Unwritten, copy.lane, fmt::format("copies {} pieces of 16 bytes of `{}` to which nothing has been written", unwritten, copy.site->memory.name));
 }
 
 // Whether the place lies in its buffer and is aligned for the engine.
@@ -147,9 +178,11 @@ const WarpOp* run_box_load(const WarpOp& op, Warp& warp) {
     for (SimBlock& block : cluster.blocks) {
       if ((copy.blocks >> block.rank & 1) == 0) continue;
       if (block.is_done()) return report(warp, op, FaultKind::Ended, lane, fmt::format("copies into {}, which has ended", block_text(block)));
-      if (find_mbarrier(warp, op, site.barrier, lane, block) == nullptr) return;
+      if (find_mbarrier(warp, op, site.barrier, lane, block, true) == nullptr) return;
     }
     copy.barrier = site.barrier.first + read_lane(warp, site.barrier.element, lane).i;
+    for (SimBlock& block : cluster.blocks)
+      if ((copy.blocks >> block.rank & 1) != 0) note_load(copy, block);
     start_copy(warp, copy);
   });
   return following(op);
@@ -163,7 +196,10 @@ const WarpOp* run_box_store(const WarpOp& op, Warp& warp) {
     if (!has_map(warp, op, lane) || !is_good_place(warp, op, site, lane, element)) return;
     PendingCopy copy = new_copy(warp, op, lane, element, 0);
     copy.is_store = true;
-    copy.group = groups.bulk[static_cast<std::size_t>(lane)] + 1;
+    const auto n = static_cast<std::size_t>(lane);
+    copy.group = groups.bulk_used[n] = groups.bulk[n] + 1;
+    groups.bulk_op[n] = &op;
+    note_store(copy);
     start_copy(warp, copy);
   });
   return following(op);
@@ -178,9 +214,17 @@ const WarpOp* run_bulk_commit(const WarpOp& op, Warp& warp) {
 // Groups that may stay open: op.jump. The others land at the latest now.
 const WarpOp* run_bulk_wait(const WarpOp& op, Warp& warp) {
   SimCluster& cluster = *warp.block->cluster;
-  const LaneGroups& groups = warp.block->groups[static_cast<std::size_t>(warp.index)];
+  LaneGroups& groups = warp.block->groups[static_cast<std::size_t>(warp.index)];
   each_lane(warp.mask, [&](int lane) {
-    const std::int64_t last = static_cast<std::int64_t>(groups.bulk[static_cast<std::size_t>(lane)]) - op.jump;
+    const auto at = static_cast<std::size_t>(lane);
+    const std::int64_t last = static_cast<std::int64_t>(groups.bulk[at]) - op.jump;
+    if (last <= 0) return;
+    groups.bulk_waited[at] = std::max(groups.bulk_waited[at], static_cast<std::uint32_t>(last));
+    if (warp.clock != nullptr) {
+      const Time time = warp.block->cluster->clocks->start() + static_cast<Time>(last);
+      warp.clock->bulk_reads[at] = std::max(warp.clock->bulk_reads[at], time);
+      if (op.code == 0) warp.clock->bulk_writes[at] = std::max(warp.clock->bulk_writes[at], time);
+    }
     for (std::size_t n = 0; n < cluster.pending.size();) {
       const PendingCopy& copy = cluster.pending[n];
       if (copy.is_store && copy.warp == &warp && copy.lane == lane && copy.group <= last) land_copy(cluster, n);
@@ -198,7 +242,6 @@ void land_elements(Warp& warp, const PendingElements& copy, LaneMask which) {
     const auto read = static_cast<std::size_t>(copy.read[n]);
     if (read != 0) std::memcpy(block.shared.data() + copy.shared_byte[n], copy.source[n], read);
     std::memset(block.shared.data() + copy.shared_byte[n] + read, 0, static_cast<std::size_t>(copy.bytes) - read);
-    if (!block.written.empty()) std::memset(block.written.data() + copy.shared_byte[n], 1, static_cast<std::size_t>(copy.bytes));
   });
 }
 
@@ -236,6 +279,11 @@ const WarpOp* run_element_copy(const WarpOp& op, Warp& warp) {
       return report(warp, op, FaultKind::Misaligned, lane, fmt::format("copies {} bytes from byte {} of `{}` to byte {} of shared memory, which are no multiples of that", width, from * source_bytes, site.source.name, copy.shared_byte[n]));
     copy.group[n] = groups.elements[n] + 1;
     copy.mask |= 1u << lane;
+    if (warp.clock == nullptr) return;
+    const ClusterClocks& clocks = *warp.block->cluster->clocks;
+    warp.block->shadow->write_as(warp, op, lane, clocks.parties().elements + warp.clock->first_thread + static_cast<Party>(lane), clocks.start() + copy.group[n], copy.shared_byte[n], width);
+    if (site.source.marks != nullptr)
+      for (std::int64_t element = from; element < from + read / source_bytes; ++element) site.source.marks->access(warp, op, site.source, Use::Read, 1u << lane, &element, 0);
   });
   if (outside[0] != 0) report_outside(warp, op, site.memory, outside[0], true);
   if (outside[1] != 0) report_outside(warp, op, site.source, outside[1], false);
@@ -264,6 +312,12 @@ const WarpOp* run_element_wait(const WarpOp& op, Warp& warp) {
     copy.mask &= ~landed;
   }
   std::erase_if(groups.pending, [](const PendingElements& copy) { return copy.mask == 0; });
+  if (warp.clock != nullptr)
+    each_lane(warp.mask, [&](int lane) {
+      const auto n = static_cast<std::size_t>(lane);
+      const std::int64_t last = static_cast<std::int64_t>(groups.elements[n]) - op.jump;
+      if (last > 0) warp.clock->elements[n] = std::max(warp.clock->elements[n], warp.block->cluster->clocks->start() + static_cast<Time>(last));
+    });
   return following(op);
 }
 
@@ -295,14 +349,19 @@ void land_copy(SimCluster& cluster, std::size_t index) {
   for (SimBlock& block : cluster.blocks) {
     if ((copy.blocks >> block.rank & 1) == 0) continue;
     land_load(copy, block);
-    complete_bytes(block, block.mbarriers[static_cast<std::size_t>(copy.barrier)], copy.site->map->bytes());
+    complete_bytes(block, static_cast<std::size_t>(copy.barrier), copy.site->map->bytes());
   }
 }
 
 void check_copies_at_end(Warp& warp) {
-  for (const PendingCopy& copy : warp.block->cluster->pending)
-    if (copy.is_store && copy.warp == &warp)
-      report(warp, *copy.op, FaultKind::Ended, copy.lane, fmt::format("ends while its copy of `{}` may still read shared memory; nothing waits for the group", copy.site->memory.name));
+  if (warp.block->groups.empty()) return;
+  const LaneGroups& groups = warp.block->groups[static_cast<std::size_t>(warp.index)];
+  each_lane(warp.all, [&](int lane) {
+    const auto n = static_cast<std::size_t>(lane);
+    if (groups.bulk_used[n] <= groups.bulk_waited[n]) return;
+    const WarpOp& op = *groups.bulk_op[n];
+    report(warp, op, FaultKind::Ended, lane, fmt::format("ends while its copy of `{}` may still read shared memory; `bulk.wait_group.read` has not waited for it", site_of(op).memory.name));
+  });
 }
 
 void compile_box_load(KernelCompiler& compiler, const Instr& instr) {
@@ -333,7 +392,6 @@ void compile_box_store(KernelCompiler& compiler, const Instr& instr) {
   check_dtype(compiler, instr, site);
   site.operands = operands_of(compiler, {instr.operands.begin() + 1, instr.operands.end() - 1});
   if (site.operands.size() != static_cast<std::size_t>(site.map->rank)) compiler.refuse(fmt::format("`{}` takes {} coordinates", instr.op, site.map->rank));
-  compiler.program().has_async_copies = true;
   WarpOp& op = compiler.emit(run_box_store);
   op.object = &compiler.program().instr_sites.emplace_back(std::move(site));
   op.a = element.cell;
@@ -341,12 +399,10 @@ void compile_box_store(KernelCompiler& compiler, const Instr& instr) {
 }
 
 void compile_bulk_commit(KernelCompiler& compiler, const Instr&) {
-  compiler.program().has_async_copies = true;
   compiler.emit(run_bulk_commit);
 }
 
 void compile_bulk_wait(KernelCompiler& compiler, const Instr& instr) {
-  compiler.program().has_async_copies = true;
   WarpOp& op = compiler.emit(run_bulk_wait);
   op.jump = constant_operand(compiler, instr, 0);
   op.code = instr.op.ends_with("read") ? 1 : 0;
@@ -362,7 +418,6 @@ void compile_element_copy(KernelCompiler& compiler, const Instr& instr) {
   const std::int32_t bytes = constant_operand(compiler, instr, 2);
   if (bytes != 4 && bytes != 8 && bytes != 16) compiler.refuse(fmt::format("`cp.async` of {} bytes; 4, 8 and 16 are possible", bytes));
   if (instr.operands.size() > 3) site.operands = operands_of(compiler, {instr.operands[3]});
-  compiler.program().has_async_copies = true;
   WarpOp& op = compiler.emit(run_element_copy);
   op.object = &compiler.program().instr_sites.emplace_back(std::move(site));
   op.a = to.cell;
@@ -372,12 +427,10 @@ void compile_element_copy(KernelCompiler& compiler, const Instr& instr) {
 }
 
 void compile_element_commit(KernelCompiler& compiler, const Instr&) {
-  compiler.program().has_async_copies = true;
   compiler.emit(run_element_commit);
 }
 
 void compile_element_wait(KernelCompiler& compiler, const Instr& instr) {
-  compiler.program().has_async_copies = true;
   compiler.emit(run_element_wait).jump = constant_operand(compiler, instr, 0);
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <set>
 
 #include "ir/diagnostic.h"
 #include "runtime/sim/mbarriers.h"
@@ -13,7 +14,11 @@ namespace tilewright {
 void FaultLog::add(const Warp& warp, const WarpOp& op, FaultKind kind, LaneMask lanes, const std::function<std::string(int lane)>& sentence) {
   if (lanes == 0) return;
   Entry& entry = entries_[Key{&op, kind, 0}];
-  if (entry.count == 0) entry.text = fmt::format("{}: {}", place_text(*warp.block->program, op.statement), sentence(std::countr_zero(lanes)));
+  if (entry.count == 0) {
+    entry.text = sentence(std::countr_zero(lanes));
+    // Races name the lines of both accesses.
+    if (kind != FaultKind::Race && kind != FaultKind::Unfenced) entry.text = fmt::format("{}: {}", place_text(*warp.block->program, op.statement), entry.text);
+  }
   entry.count += std::popcount(lanes);
 }
 
@@ -36,9 +41,10 @@ void FaultLog::merge(const FaultLog& other) {
 std::vector<std::string> FaultLog::sentences(std::size_t most) const {
   std::vector<std::string> result;
   // Those of the kernel as a whole have no step and stand last.
+  std::set<std::string_view> known;  // an operand that stands in a statement several times is a step each time
   const auto collect = [&](bool of_steps) {
     for (const auto& [key, entry] : entries_) {
-      if ((key.op != nullptr) != of_steps) continue;
+      if ((key.op != nullptr) != of_steps || !known.insert(entry.text).second) continue;
       if (result.size() < most) result.push_back(entry.count > 1 ? fmt::format("{} ({} times in all)", entry.text, entry.count) : entry.text);
     }
   };
@@ -146,7 +152,7 @@ namespace {
 
 std::string wait_text(const Warp& warp) {
   const KernelProgram& program = *warp.block->program;
-  std::string text = fmt::format("wait at `{}`", program.statements[warp.waits_at->statement].text);
+  std::string text = fmt::format("{} at `{}`", std::popcount(warp.mask) == 1 ? "waits" : "wait", program.statements[warp.waits_at->statement].text);
   if (warp.waits == Waits::Mbarrier) text += " for " + missing_text(warp, *warp.waits_at);
   if (warp.waits == Waits::Registers) text += fmt::format(" for registers, of which {} are free", warp.block->free_registers);
   return text;

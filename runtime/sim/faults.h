@@ -10,7 +10,7 @@
 
 namespace tilewright {
 
-enum class FaultKind : std::uint8_t { OutOfRange, Unwritten, Misaligned, Divergent, Participation, Ended, Registers, Deadlock, BadStep };
+enum class FaultKind : std::uint8_t { OutOfRange, Unwritten, Misaligned, Race, Unfenced, Accumulator, Divergent, Participation, Ended, Registers, Deadlock, BadStep };
 
 class FaultLog {
  public:

@@ -11,6 +11,7 @@
 #include "ir/diagnostic.h"
 #include "ir/instructions.h"
 #include "runtime/sim/access.h"
+#include "runtime/sim/clocks.h"
 #include "runtime/sim/faults.h"
 #include "runtime/sim/rows.h"
 
@@ -38,11 +39,18 @@ const WarpOp* run_barrier(const WarpOp& op, Warp& warp) {
 // Lanes of a warp run in step, so that a barrier of the warp only checks that all are here.
 const WarpOp* run_converge(const WarpOp& op, Warp& warp) {
   if (warp.mask != warp.all) report_divergent(warp, op);
+  if (warp.clock != nullptr) warp.block->cluster->clocks->join_lanes(*warp.clock, warp.all);
   return following(op);
 }
 
-// A warp's accesses take effect in its order.
-const WarpOp* run_fence(const WarpOp& op, Warp&) { return following(op); }
+// A warp's accesses take effect in its order; what a fence adds is of interest to the race check alone.
+const WarpOp* run_fence(const WarpOp& op, Warp& warp) {
+  if (warp.clock == nullptr) return following(op);
+  ClusterClocks& clocks = *warp.block->cluster->clocks;
+  if (op.code == 1) clocks.fence_objects(*warp.clock, warp.mask);
+  else clocks.fence_proxy(*warp.clock, warp.mask, warp.all);
+  return following(op);
+}
 
 const WarpOp* run_report(const WarpOp& op, Warp& warp) {
   const LaneMask offenders = warp.mask & mask_at(warp, op.c);
@@ -151,7 +159,7 @@ void compile_named_barrier(KernelCompiler& compiler, const Instr& instr) {
 
 void compile_converge(KernelCompiler& compiler, const Instr&) { compiler.emit(run_converge); }
 
-void compile_fence(KernelCompiler& compiler, const Instr&) { compiler.emit(run_fence); }
+void compile_fence(KernelCompiler& compiler, const Instr& instr) { compiler.emit(run_fence).code = instr.op.ends_with("init") ? 1 : 0; }
 
 void compile_report(KernelCompiler& compiler, const Instr& instr) {
   const std::vector<LaneValue> operands = values_of(compiler, instr.operands);

@@ -56,6 +56,11 @@ enum class Waits : std::uint8_t { Barrier, Mbarrier, Warpgroup, Cluster, Registe
 
 struct SimBlock;
 struct SimCluster;
+struct WarpClock;
+class ClusterClocks;
+class Shadow;
+class GlobalMarks;
+using Time = std::uint32_t;  // of runtime/sim/clocks.h
 
 struct Warp {
   std::byte* cells = nullptr;
@@ -66,6 +71,7 @@ struct Warp {
   const WarpOp* next = nullptr;
   const WarpOp* waits_at = nullptr;  // Waiting: the step
   SimBlock* block = nullptr;
+  WarpClock* clock = nullptr;  // null: races are not looked for
   int index = 0;           // in the block
   int barrier = 0;         // Barrier: which
   int barrier_threads = 0; // Barrier: how many it is for
@@ -75,6 +81,8 @@ struct Warp {
   std::uint32_t wgmma_issued = 0;       // since the launch, as the next two
   std::uint32_t wgmma_committed = 0;    // groups
   std::uint32_t wgmma_known = 0;        // groups whose end it has waited for
+  std::array<std::uint32_t, 8> accumulator_group{};  // the last group that writes each accumulator
+  std::uint32_t accumulators_touched = 0;            // bit a: registers of accumulator a were used since wgmma.fence
 };
 
 class FaultLog;
@@ -112,6 +120,9 @@ struct Mbarrier {
   std::int64_t pending = 0;   // arrivals that this phase still lacks
   std::int64_t bytes = 0;     // that this phase still lacks; below 0 where they came before they were announced
   std::uint32_t phase = 0;    // phases completed
+  std::uint32_t initialised_by = 0;  // party and time
+  Time initialised_at = 0;
+  std::uint32_t initialised_in = 0;  // statement
 };
 
 // A copy that was started and has not landed: a box by the copy engine.
@@ -142,6 +153,9 @@ struct PendingElements {
 // Groups of asynchronous copies of the lanes of one warp.
 struct LaneGroups {
   std::array<std::uint32_t, lane_count> bulk{};  // closed groups of stores by the copy engine
+  std::array<std::uint32_t, lane_count> bulk_used{};    // the last group that holds one
+  std::array<std::uint32_t, lane_count> bulk_waited{};  // the last group waited for
+  std::array<const WarpOp*, lane_count> bulk_op{};      // the last one
   std::array<std::uint32_t, lane_count> elements{};  // closed groups of cp.async
   std::vector<PendingElements> pending;  // cp.async
 };
@@ -157,10 +171,11 @@ struct SimBlock {
   std::vector<LaneGroups> groups;  // one a warp, where the program has asynchronous copies
   std::int64_t free_registers = 0;  // for setmaxnreg.inc
   std::vector<std::byte> shared;
-  std::vector<std::uint8_t> written;  // one a byte of `shared`; empty where it is not checked
+  std::shared_ptr<Shadow> shadow;  // of `shared`; null where it is not checked
   std::vector<Warp> warps;
   std::vector<std::byte> cells;
   std::array<int, barrier_count> arrived_threads{};
+  std::array<int, barrier_count> barrier_threads{};  // for how many those who wait have come
   int done_warps = 0;
 
   bool is_done() const { return done_warps == static_cast<int>(warps.size()); }
@@ -169,6 +184,8 @@ struct SimBlock {
 // Blocks that are resident together; a kernel without clusters has one block in each.
 struct SimCluster {
   std::vector<SimBlock> blocks;
+  std::shared_ptr<ClusterClocks> clocks;  // null where races are not looked for
+  std::int64_t number = 0;
   std::vector<PendingCopy> pending;
   std::uint32_t barrier_phase = 0;  // of the cluster's barrier: times completed
   int barrier_arrived = 0;          // warps
@@ -185,6 +202,7 @@ struct GlobalTensor {
   std::int64_t elements = 1;
   std::byte* base = nullptr;
   std::vector<std::uint8_t> written;  // one an element; empty: all have a value, or it is not checked
+  std::shared_ptr<GlobalMarks> marks;  // null where races are not looked for, or the kernel does not write it
 };
 
 // A place in memory that a statement names.
@@ -197,6 +215,7 @@ struct MemorySite {
   std::int64_t offset = 0;          // of a shared buffer, in bytes
   std::byte* base = nullptr;        // of a tensor
   std::uint8_t* written = nullptr;  // of a tensor, null where it is not checked
+  GlobalMarks* marks = nullptr;     // of a tensor, null where races are not looked for
   std::vector<Operand> index;       // as written, for messages
 };
 
@@ -210,6 +229,7 @@ struct RegisterSite {
   std::int64_t elements = 1;
   Cell written = 0;  // a LaneMask an element
   bool is_checked = false;
+  int accumulator = 0;  // number of an array that wgmma works on; 0: none
   std::vector<Operand> index;
 };
 
@@ -257,9 +277,31 @@ struct InstrSite {
   bool transposes_b = false;
 };
 
+// A loop around a statement, whose trips are kept for reports.
+struct LoopName {
+  std::string name;
+  std::size_t number = 0;
+};
+
 struct StatementInfo {
   Span span;
   std::string text;  // of an instruction: its name
+  std::vector<LoopName> loops;
+};
+
+struct SharedBufferInfo {
+  std::string name;
+  Dtype dtype = Dtype::F32;
+  std::int64_t offset = 0;
+  std::int64_t bytes = 0;
+  std::vector<std::int64_t> extents;
+};
+
+// A buffer of barrier objects.
+struct ObjectBuffer {
+  std::string name;
+  std::int64_t first = 0;
+  std::int64_t count = 0;
 };
 
 // Where the cells of the thread's own names are.
@@ -287,6 +329,14 @@ struct KernelProgram {
   std::int64_t shared_bytes = 0;
   std::int64_t mbarriers = 0;
   bool has_async_copies = false;
+  // What the race check has to follow, and the unit of its marks: 1 << granule_shift bytes.
+  bool has_element_copies = false;
+  bool has_bulk_groups = false;
+  bool has_wgmma = false;
+  bool has_async_proxy = false;
+  int granule_shift = 3;
+  std::vector<SharedBufferInfo> shared_buffers;
+  std::vector<ObjectBuffer> object_buffers;
   bool checks = true;
   bool is_independent = true;  // no block sees what another wrote
   std::vector<StatementInfo> statements;

@@ -7,6 +7,7 @@
 
 #include "runtime/sim/faults.h"
 #include "runtime/sim/rows.h"
+#include "runtime/sim/shadow.h"
 
 namespace tilewright {
 
@@ -56,7 +57,7 @@ const WarpOp* run_store(const WarpOp& op, Warp& warp) {
       const auto word = static_cast<std::uint32_t>(read_lane(warp, site.operands[static_cast<std::size_t>(from / rows_of_tile)], from % rows_of_tile * 4 + n).i);
       std::memcpy(block.shared.data() + place + n * 4, &word, 4);
     }
-    if (!block.written.empty()) std::memset(block.written.data() + place, 1, row_bytes);
+    if (block.shadow) block.shadow->write(warp, op, from, place, row_bytes);
   }
   return following(op);
 }
@@ -80,7 +81,7 @@ const WarpOp* run_load(const WarpOp& op, Warp& warp) {
   for (int from = 0; from < lane_count; ++from) {
     const std::int64_t place = places[static_cast<std::size_t>(from)];
     if (place < 0) continue;
-    if (!block.written.empty() && std::memchr(block.written.data() + place, 0, row_bytes) != nullptr) unwritten |= 1u << from;
+    if (block.shadow && !block.shadow->read(warp, op, 1u << from, place, row_bytes)) unwritten |= 1u << from;
     std::memcpy(words.data() + register_byte(from / rows_of_tile, from % rows_of_tile * 4), block.shared.data() + place, row_bytes);
   }
   if (unwritten != 0) report_unwritten(warp, op, site.memory, unwritten);

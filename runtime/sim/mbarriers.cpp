@@ -8,6 +8,7 @@
 
 #include "ir/diagnostic.h"
 #include "runtime/sim/faults.h"
+#include "runtime/sim/race_report.h"
 #include "runtime/sim/rows.h"
 
 namespace tilewright {
@@ -18,8 +19,17 @@ const InstrSite& site_of(const WarpOp& op) { return *static_cast<const InstrSite
 
 std::string object_text(const Warp& warp, const BarrierSite& site, int lane) { return site.name + indices_text(warp, site.index, lane); }
 
+std::size_t number_in_cluster(const SimBlock& block, const Mbarrier& object) {
+  return static_cast<std::size_t>(block.rank) * block.mbarriers.size() + static_cast<std::size_t>(&object - block.mbarriers.data());
+}
+
 void end_phase_if_complete(SimBlock& block, Mbarrier& object) {
   if (object.pending != 0 || object.bytes != 0) return;
+  if (ClusterClocks* clocks = block.cluster->clocks.get(); clocks != nullptr) {
+    const std::size_t number = number_in_cluster(block, object);
+    clocks->join(clocks->done(number), clocks->pending(number));
+    clocks->clear(clocks->pending(number));
+  }
   ++object.phase;
   object.pending = object.expected;
   wake(block, Waits::Mbarrier);
@@ -31,6 +41,11 @@ void arrive(Warp& warp, const WarpOp& op, int lane, SimBlock& block, Mbarrier& o
       return fmt::format("{} arrives at `{}`, whose phase has had all of its {} arrivals", thread_text(warp, lane), object_text(warp, site_of(op).barrier, lane), object.expected);
     });
     return;
+  }
+  if (warp.clock != nullptr) {
+    ClusterClocks& clocks = *block.cluster->clocks;
+    if (&block != warp.block) clocks.note_visit(static_cast<std::size_t>(block.rank), warp.clock->first_thread + static_cast<Party>(lane), warp.clock->time, op.statement);
+    clocks.release(*warp.clock, 1u << lane, clocks.pending(number_in_cluster(block, object)));
   }
   --object.pending;
   end_phase_if_complete(block, object);
@@ -49,7 +64,11 @@ const WarpOp* run_init(const WarpOp& op, Warp& warp) {
       warp.block->core->faults->add(warp, op, FaultKind::Participation, 1u << lane, [&](int) {
         return fmt::format("{} initialises `{}` for {} arrivals, and 1 to 1048575 are possible", thread_text(warp, lane), object_text(warp, site.barrier, lane), count);
       });
-    warp.block->mbarriers[static_cast<std::size_t>(site.barrier.first + element)] = {true, count, count, 0, 0};
+    Mbarrier& object = warp.block->mbarriers[static_cast<std::size_t>(site.barrier.first + element)];
+    object = {true, count, count, 0, 0, 0, 0, op.statement};
+    if (warp.clock == nullptr) return;
+    object.initialised_by = warp.clock->first_thread + static_cast<Party>(lane);
+    object.initialised_at = warp.clock->time;
   });
   return following(op);
 }
@@ -86,6 +105,21 @@ const WarpOp* run_arrive(const WarpOp& op, Warp& warp) {
 
 bool has_ended(const Mbarrier& object, std::int64_t parity) { return (object.phase & 1) != static_cast<std::uint32_t>(parity & 1); }
 
+// What the phases that ended handed on. Lanes that wait for one object learn at once.
+void learn_phases(const WarpOp& op, Warp& warp) {
+  const InstrSite& site = site_of(op);
+  ClusterClocks& clocks = *warp.block->cluster->clocks;
+  for (LaneMask rest = warp.mask; rest != 0;) {
+    const std::int64_t element = read_lane(warp, site.barrier.element, std::countr_zero(rest)).i;
+    LaneMask same = 0;
+    each_lane(rest, [&](int lane) { same |= static_cast<LaneMask>(read_lane(warp, site.barrier.element, lane).i == element) << lane; });
+    rest &= ~same;
+    if (element < 0 || element >= site.barrier.elements) continue;
+    const Mbarrier& object = warp.block->mbarriers[static_cast<std::size_t>(site.barrier.first + element)];
+    clocks.acquire(*warp.clock, same, warp.all, clocks.done(number_in_cluster(*warp.block, object)));
+  }
+}
+
 const WarpOp* run_wait(const WarpOp& op, Warp& warp) {
   const InstrSite& site = site_of(op);
   bool waits = false;
@@ -93,7 +127,9 @@ const WarpOp* run_wait(const WarpOp& op, Warp& warp) {
     const Mbarrier* object = find_mbarrier(warp, op, site.barrier, lane, *warp.block);
     waits |= object != nullptr && !has_ended(*object, read_lane(warp, site.operands[0], lane).i);
   });
-  return waits ? wait_at(op, warp, Waits::Mbarrier) : following(op);
+  if (waits) return wait_at(op, warp, Waits::Mbarrier);
+  if (warp.clock != nullptr) learn_phases(op, warp);
+  return following(op);
 }
 
 InstrSite& new_site(KernelCompiler& compiler, const Instr& instr) {
@@ -105,7 +141,7 @@ InstrSite& new_site(KernelCompiler& compiler, const Instr& instr) {
 
 }  // namespace
 
-Mbarrier* find_mbarrier(Warp& warp, const WarpOp& op, const BarrierSite& site, int lane, SimBlock& block) {
+Mbarrier* find_mbarrier(Warp& warp, const WarpOp& op, const BarrierSite& site, int lane, SimBlock& block, bool for_copy) {
   const std::int64_t element = read_lane(warp, site.element, lane).i;
   FaultLog& faults = *warp.block->core->faults;
   if (element < 0 || element >= site.elements) {
@@ -115,14 +151,27 @@ Mbarrier* find_mbarrier(Warp& warp, const WarpOp& op, const BarrierSite& site, i
     return nullptr;
   }
   Mbarrier& object = block.mbarriers[static_cast<std::size_t>(site.first + element)];
-  if (object.is_initialised) return &object;
+  if (object.is_initialised) {
+    const ClusterClocks* clocks = block.cluster->clocks.get();
+    if (clocks != nullptr && !clocks->knows_object(*warp.clock, lane, object.initialised_by, object.initialised_at, for_copy)) {
+      const bool is_unfenced = clocks->knows(*warp.clock, lane, object.initialised_by, object.initialised_at);
+      report_race(*clocks, {&warp, &op, lane, Use::Use, object_text(warp, site, lane), object.initialised_by, object.initialised_at, object.initialised_in, Use::Initialise, for_copy, is_unfenced});
+    }
+    return &object;
+  }
   faults.add(warp, op, FaultKind::Unwritten, 1u << lane, [&](int) {
     return fmt::format("{} uses `{}` of {}, which is not initialised", thread_text(warp, lane), object_text(warp, site, lane), block_text(block));
   });
   return nullptr;
 }
 
-void complete_bytes(SimBlock& block, Mbarrier& object, std::int64_t bytes) {
+void complete_bytes(SimBlock& block, std::size_t number, std::int64_t bytes) {
+  Mbarrier& object = block.mbarriers[number];
+  if (ClusterClocks* clocks = block.cluster->clocks.get(); clocks != nullptr) {
+    const std::size_t in_cluster = number_in_cluster(block, object);
+    Time& known = clocks->pending(in_cluster)[clocks->parties().objects + in_cluster];
+    known = std::max(known, clocks->start() + 1 + object.phase);
+  }
   object.bytes -= bytes;
   end_phase_if_complete(block, object);
 }
@@ -136,8 +185,8 @@ std::string missing_text(const Warp& warp, const WarpOp& op) {
     const Mbarrier& object = warp.block->mbarriers[static_cast<std::size_t>(site.barrier.first + element)];
     const std::int64_t parity = read_lane(warp, site.operands[0], lane).i & 1;
     if (!object.is_initialised || has_ended(object, parity)) continue;
-    return fmt::format("`{}` with parity {}: of the phase that runs {} of {} arrivals and {} bytes are missing", object_text(warp, site.barrier, lane), parity, object.pending,
-                       object.expected, object.bytes);
+    return fmt::format("`{}` with parity {}: of the phase that runs {} of {} arrivals are missing and {} bytes {}", object_text(warp, site.barrier, lane), parity, object.pending,
+                       object.expected, std::abs(object.bytes), object.bytes < 0 ? "too many have come" : "are to come");
   }
   return {};
 }

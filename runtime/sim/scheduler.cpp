@@ -12,6 +12,7 @@
 #include "ir/diagnostic.h"
 #include "runtime/sim/clusters.h"
 #include "runtime/sim/copies.h"
+#include "runtime/sim/race_report.h"
 
 namespace tilewright {
 
@@ -84,6 +85,14 @@ class Sm {
       block.rank = static_cast<int>(rank);
       prepare(block);
     }
+    if (!program_.checks) return;
+    const std::size_t warps = cluster.blocks.front().warps.size();
+    cluster.clocks = std::make_shared<ClusterClocks>(program_, warps);
+    for (std::size_t rank = 0; rank < cluster.blocks.size(); ++rank) {
+      SimBlock& block = cluster.blocks[rank];
+      block.shadow = std::make_shared<Shadow>(program_, *cluster.clocks, block);
+      for (std::size_t n = 0; n < warps; ++n) block.warps[n].clock = &cluster.clocks->warp(rank * warps + n);
+    }
   }
 
   void prepare(SimBlock& block) {
@@ -92,7 +101,6 @@ class Sm {
     block.program = &program_;
     block.core = &core_;
     block.shared.resize(static_cast<std::size_t>(program_.shared_bytes));
-    if (program_.checks) block.written.resize(block.shared.size());
     block.mbarriers.resize(static_cast<std::size_t>(program_.mbarriers));
     if (program_.has_async_copies) block.groups.resize(warps);
     block.warps.resize(warps);
@@ -126,6 +134,8 @@ class Sm {
     if (cluster.is_empty) return;
     const std::int64_t number = next_cluster_;
     next_cluster_ += stride_;
+    cluster.number = number;
+    if (cluster.clocks) cluster.clocks->restart(largest_group(cluster));
     cluster.pending.clear();
     cluster.barrier_phase = 0;
     cluster.barrier_arrived = 0;
@@ -143,12 +153,25 @@ class Sm {
     }
   }
 
+  // Of any group or phase so far.
+  static Time largest_group(const SimCluster& cluster) {
+    Time largest = 0;
+    for (const SimBlock& block : cluster.blocks) {
+      for (const Mbarrier& object : block.mbarriers) largest = std::max(largest, object.phase + 1);
+      for (const Warp& warp : block.warps) largest = std::max(largest, warp.wgmma_committed + 1);
+      for (const LaneGroups& groups : block.groups)
+        for (std::size_t lane = 0; lane < lane_count; ++lane) largest = std::max({largest, groups.bulk[lane] + 1, groups.elements[lane] + 1});
+    }
+    return largest;
+  }
+
   void start(SimBlock& block) {
     std::fill(block.shared.begin(), block.shared.end(), std::byte{0xa5});
-    std::fill(block.written.begin(), block.written.end(), std::uint8_t{0});
     std::fill(block.mbarriers.begin(), block.mbarriers.end(), Mbarrier{});
     for (LaneGroups& groups : block.groups) {
       groups.bulk.fill(0);
+      groups.bulk_used.fill(0);
+      groups.bulk_waited.fill(0);
       groups.elements.fill(0);
       groups.pending.clear();
     }
@@ -162,7 +185,9 @@ class Sm {
       warp.state = WarpState::Ready;
       warp.registers = static_cast<int>(registers_of_block / program_.threads() / 8 * 8);
       warp.has_arrived = false;
-      warp.wgmma_committed = 0;
+      warp.wgmma_issued = warp.wgmma_committed = warp.wgmma_known = 0;
+      warp.accumulator_group.fill(0);
+      warp.accumulators_touched = ~0u;
       warp.next = program_.code.data();
       core_.ready.push_back(&warp);
     }
@@ -173,6 +198,11 @@ class Sm {
     SimCluster& cluster = *block.cluster;
     check_copies_at_end(warp);
     ++block.done_warps;
+    if (ClusterClocks* clocks = cluster.clocks.get(); clocks != nullptr) {
+      clocks->release(*warp.clock, warp.all, clocks->at_end(static_cast<std::size_t>(block.rank)));
+      const std::optional<Stamp> visit = block.is_done() ? clocks->unknown_visit(static_cast<std::size_t>(block.rank)) : std::nullopt;
+      if (visit) report_early_end(*clocks, warp, *visit);
+    }
     leave_cluster(warp);
     if (block.is_done() && ++cluster.done_blocks == static_cast<int>(cluster.blocks.size())) start(cluster);
   }
@@ -181,15 +211,32 @@ class Sm {
     SimBlock& block = *warp.block;
     const int wanted = warp.barrier_threads > 0 ? warp.barrier_threads : static_cast<int>(program_.threads());
     int& arrived = block.arrived_threads[static_cast<std::size_t>(warp.barrier)];
+    int& agreed = block.barrier_threads[static_cast<std::size_t>(warp.barrier)];
+    if (wanted % lane_count != 0 && warp.barrier_threads > 0)
+      report_barrier(warp, fmt::format("for {} threads, which are no whole warps", wanted));
+    else if (arrived > 0 && wanted != agreed)
+      report_barrier(warp, fmt::format("for {} threads while others wait at it for {}", wanted, agreed));
+    agreed = wanted;
     // A partial warp counts as whole for a named barrier, whose count is of whole warps.
     arrived += warp.barrier_threads > 0 ? lane_count : __builtin_popcount(warp.all);
+    ClusterClocks* clocks = block.cluster->clocks.get();
+    Time* handed_on = clocks != nullptr ? clocks->barrier(static_cast<std::size_t>(block.rank), static_cast<std::size_t>(warp.barrier)) : nullptr;
+    if (clocks != nullptr) clocks->release(*warp.clock, warp.all, handed_on);
     if (arrived < wanted) return;
     arrived = 0;
     for (Warp& other : block.warps) {
       if (other.state != WarpState::Waiting || other.waits != Waits::Barrier || other.barrier != warp.barrier) continue;
       other.state = WarpState::Ready;
       core_.ready.push_back(&other);
+      if (clocks != nullptr) clocks->acquire_all(*other.clock, handed_on);
     }
+    if (clocks != nullptr) clocks->clear(handed_on);
+  }
+
+  void report_barrier(Warp& warp, const std::string& what) {
+    faults_.add(warp, *warp.waits_at, FaultKind::Participation, 1, [&](int) {
+      return fmt::format("{} of {} wait at barrier {} {}", threads_text(warp, warp.all), block_text(*warp.block), warp.barrier, what);
+    });
   }
 
   bool has_waiting() const {

@@ -106,6 +106,7 @@ class Simulation {
   }
 
   void run_kernel(const Kernel& kernel) {
+    for (const auto& tensor : tensors_) tensor->marks.reset();  // a launch sees all that launches before have done
     const KernelProgram program = compile_for_simulator(plan_, kernel, environment_);
     FaultLog faults;
     std::int64_t left = 0;

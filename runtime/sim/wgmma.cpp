@@ -13,6 +13,8 @@
 #include "runtime/sim/copies.h"
 #include "runtime/sim/faults.h"
 #include "runtime/sim/rows.h"
+#include "runtime/sim/shadow.h"
+#include "runtime/sim/wgmma.h"
 
 namespace tilewright {
 
@@ -104,6 +106,12 @@ bool read_matrix(Warp& warp, const WarpOp& op, const Descriptor& descriptor, boo
   const std::int64_t line_step = is_transposed ? chunk_elements : 1;
   const std::int64_t k_step = is_transposed ? 1 : chunk_elements;
   bool has_unwritten = false;
+  AsyncAccess access{&warp, &op, -1, 0, 0};
+  if (block.shadow) {
+    const ClusterClocks& clocks = *block.cluster->clocks;
+    access.party = clocks.parties().warpgroups + warp.clock->first_thread / (lane_count * warps_of_warpgroup);
+    access.time = clocks.start() + warp.wgmma_committed + 1;
+  }
   for (std::int64_t line = 0; line < lines; line += line_step)
     for (std::int64_t k = 0; k < steps_of_k; k += k_step) {
       const std::int64_t at = descriptor.chunk(first + line, k, is_transposed);
@@ -113,7 +121,7 @@ bool read_matrix(Warp& warp, const WarpOp& op, const Descriptor& descriptor, boo
         });
         return false;
       }
-      if (!block.written.empty()) has_unwritten |= std::memchr(block.written.data() + at, 0, chunk_bytes) != nullptr;
+      if (block.shadow) has_unwritten |= !block.shadow->read_chunk(access, at);
       std::array<std::uint16_t, chunk_elements> chunk;
       std::memcpy(chunk.data(), block.shared.data() + at, chunk_bytes);
       for (std::int64_t n = 0; n < chunk_elements; ++n) {
@@ -137,6 +145,13 @@ const WarpOp* run_wgmma(const WarpOp& op, Warp& warp) {
   const Descriptor b(static_cast<std::uint64_t>(shared_value(warp, op, site.operands[1], "descriptor of B")));
   const bool adds = shared_value(warp, op, site.operands[2], "condition") != 0;
   ++warp.wgmma_issued;
+  const RegisterSite& registers = site.registers.front();
+  const auto number = static_cast<std::size_t>(registers.accumulator);
+  if (registers.is_checked && (warp.accumulators_touched >> number & 1) != 0)
+    warp.block->core->faults->add(warp, op, FaultKind::Accumulator, warp.mask, [&](int) {
+      return fmt::format("{} of {} start wgmma on `{}`, whose registers other statements used; `wgmma.fence` must stand between", threads_text(warp, warp.mask), block_text(*warp.block), registers.name);
+    });
+  warp.accumulator_group[number] = warp.wgmma_committed + 1;
   static thread_local std::array<std::array<float, steps_of_k>, rows_of_warp> rows;
   static thread_local std::array<std::array<float, most_columns>, steps_of_k> columns;
   static thread_local std::array<std::array<float, most_columns>, rows_of_warp> sums;
@@ -146,7 +161,6 @@ const WarpOp* run_wgmma(const WarpOp& op, Warp& warp) {
       !read_matrix(warp, op, b, site.transposes_b, site.dtype, 0, site.n, [&](std::int64_t column, std::int64_t k, float value) { columns[at(k)][at(column)] = value; }))
     return following(op);
   // Register r of lane l holds row l/4 + 8*(r/2 % 2), column 8*(r/4) + 2*(l%4) + r%2 of the warp's rows.
-  const RegisterSite& registers = site.registers.front();
   const std::int64_t from = site.operands.size() > 3 ? read_lane(warp, site.operands[3], 0).i : 0;
   if (from < 0 || from + site.n / 2 > registers.elements) {
     report_outside(warp, op, registers, warp.mask, true);
@@ -181,6 +195,7 @@ const WarpOp* run_wgmma(const WarpOp& op, Warp& warp) {
 
 const WarpOp* run_wgmma_fence(const WarpOp& op, Warp& warp) {
   if (warp.mask != warp.all) report_divergent(warp, op);
+  warp.accumulators_touched &= ~(1u << site_of(op).registers.front().accumulator);
   return following(op);
 }
 
@@ -201,6 +216,10 @@ const WarpOp* run_wgmma_wait(const WarpOp& op, Warp& warp) {
   for (int n = first; n < first + warps_of_warpgroup; ++n)
     if (warp.block->warps[static_cast<std::size_t>(n)].wgmma_committed < last) return wait_at(op, warp, Waits::Warpgroup);
   warp.wgmma_known = std::max(warp.wgmma_known, last);
+  if (warp.clock != nullptr) {
+    ClusterClocks& clocks = *warp.block->cluster->clocks;
+    clocks.learn(*warp.clock, warp.mask, warp.all, clocks.parties().warpgroups + warp.clock->first_thread / (lane_count * warps_of_warpgroup), clocks.start() + last);
+  }
   return following(op);
 }
 
@@ -222,6 +241,14 @@ RegisterSite accumulator(KernelCompiler& compiler, const Instr& instr, std::size
 }
 
 }  // namespace
+
+void touch_accumulator(Warp& warp, const WarpOp& op, const RegisterSite& site) {
+  warp.accumulators_touched |= 1u << site.accumulator;
+  if (warp.accumulator_group[static_cast<std::size_t>(site.accumulator)] <= warp.wgmma_known) return;
+  warp.block->core->faults->add(warp, op, FaultKind::Accumulator, warp.mask, [&](int lane) {
+    return fmt::format("{} uses registers of `{}` that wgmma may still write; `wgmma.wait` has not come to its group", thread_text(warp, lane), site.name);
+  });
+}
 
 LaneValue compile_descriptor(KernelCompiler& compiler, const Call& call) {
   const Load* place = as<Load>(call.arguments.at(0));

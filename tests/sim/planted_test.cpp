@@ -1,0 +1,68 @@
+// tests/sim/faults: kernels with one planted fault each, beside what the simulator says of it. A file is an IR text whose first
+// comment gives the dims that its inputs have: `// run M = 32, N = 32`. `right_*` files look alike and are right. With
+// TILEWRIGHT_UPDATE set, the expectations are rewritten.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "ir/diagnostic.h"
+#include "tests/locations.h"
+#include "tests/sim/sim.h"
+
+namespace tilewright {
+
+namespace {
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream stream(path);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+std::string faults_of_file(const Plan& plan, const std::string& text, std::uint64_t seed) {
+  SimulatorOptions options;
+  options.seed = seed;
+  options.most_steps = 4000000;
+  const std::map<std::string, std::int64_t> dims = dims_of_text(text);
+  try {
+    return faults_of(plan, exact_inputs(plan, dims), dims, options);
+  } catch (const UserError& error) {
+    return error.diagnostics().front().message + "\n";
+  }
+}
+
+}  // namespace
+
+TEST_SUITE("sim") {
+  TEST_CASE("planted faults are reported under every order, their right neighbours never") {
+    const std::filesystem::path folder = source_root() / "tests/sim/faults";
+    std::vector<std::filesystem::path> files;
+    for (const auto& entry : std::filesystem::directory_iterator(folder))
+      if (entry.path().extension() == ".ir") files.push_back(entry.path());
+    std::sort(files.begin(), files.end());
+    CHECK(files.size() >= 40);
+    for (const auto& file : files) {
+      CAPTURE(file.filename().string());
+      const std::string text = text_of(file);
+      const Plan plan = plan_of(text);
+      if (file.filename().string().starts_with("right_")) {
+        for (std::uint64_t seed = 1; seed <= 12; ++seed) CHECK(faults_of_file(plan, text, seed) == "");
+        continue;
+      }
+      std::filesystem::path expected = file;
+      expected.replace_extension(".expected");
+      const std::string said = faults_of_file(plan, text, 1);
+      if (std::getenv("TILEWRIGHT_UPDATE") != nullptr) std::ofstream(expected) << said;
+      CHECK(said == text_of(expected));
+      const std::uint64_t orders = file.filename().string().starts_with("hopper") ? 3 : 6;
+      for (std::uint64_t seed = 2; seed <= orders; ++seed) CHECK_MESSAGE(faults_of_file(plan, text, seed) != "", seed);
+    }
+  }
+}
+
+}  // namespace tilewright
