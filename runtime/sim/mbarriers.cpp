@@ -65,8 +65,11 @@ const WarpOp* run_init(const WarpOp& op, Warp& warp) {
         return fmt::format("{} initialises `{}` for {} arrivals, and 1 to 1048575 are possible", thread_text(warp, lane), object_text(warp, site.barrier, lane), count);
       });
     Mbarrier& object = warp.block->mbarriers[static_cast<std::size_t>(site.barrier.first + element)];
+    const Mbarrier before = object;
     object = {true, count, count, 0, 0, 0, 0, op.statement};
     if (warp.clock == nullptr) return;
+    if (before.is_initialised && !warp.block->cluster->clocks->knows(*warp.clock, lane, before.initialised_by, before.initialised_at))
+      report_race(*warp.block->cluster->clocks, {&warp, &op, lane, Use::Initialise, object_text(warp, site.barrier, lane), before.initialised_by, before.initialised_at, before.initialised_in, Use::Initialise});
     object.initialised_by = warp.clock->first_thread + static_cast<Party>(lane);
     object.initialised_at = warp.clock->time;
   });

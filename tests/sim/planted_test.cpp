@@ -1,5 +1,5 @@
 // tests/sim/faults: kernels with one planted fault each, beside what the simulator says of it. A file is an IR text whose first
-// comment gives the dims that its inputs have: `// run M = 32, N = 32`. `right_*` files look alike and are right. With
+// comment gives the dims that its inputs have: `// run M = 32, N = 32` (further ones are for mutation_test.cpp). `right_*` files look alike and are right. With
 // TILEWRIGHT_UPDATE set, the expectations are rewritten.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -27,6 +27,7 @@ std::string text_of(const std::filesystem::path& path) {
 std::string faults_of_file(const Plan& plan, const std::string& text, std::uint64_t seed) {
   SimulatorOptions options;
   options.seed = seed;
+  options.sms = 1;  // several may run at once, and then either access of a race between blocks comes first
   options.most_steps = 4000000;
   const std::map<std::string, std::int64_t> dims = dims_of_text(text);
   try {
