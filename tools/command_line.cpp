@@ -67,6 +67,7 @@ void add_options(CLI::App& app, const VerbRow& verb, Options& options) {
         app.add_option("--out", options.outputs, "NAME=FILE: save a result")->expected(1)->take_all();
         app.add_option("--print", options.prints, "NAME: show a result")->expected(1)->take_all();
         app.add_flag("--check", options.check, "compare the results with the definition");
+        app.add_flag("--verify", options.verify, "run the IR in front of every pass and behind it on small shapes, and compare");
         app.add_flag("--once", options.once, "one launch only, for profilers and sanitizers");
         app.add_flag("--timings", options.timings, "how long each step took");
         break;

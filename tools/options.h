@@ -40,6 +40,7 @@ struct Options {
   std::uint64_t seed = 1;
   int threads = 0;
   bool check = false;
+  bool verify = false;
   bool once = false;
   bool timings = false;
   bool json = false;

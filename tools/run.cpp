@@ -11,6 +11,7 @@
 
 #include "ir/diagnostic.h"
 #include "runtime/library/verdict.h"
+#include "runtime/library/verify_passes.h"
 #include "tools/compile_timings.h"
 #include "tools/options.h"
 
@@ -114,6 +115,10 @@ ExitCode run_verb(const Options& options) {
   const Plan& plan = call.rungs.back().plan;
   if (options.check && call.fn->statements.empty())
     throw UserError({}, "a plan file says no definition that its results could be checked by", "give the fn by -e");
+  if (options.verify) {
+    const VerifyResult verified = verify_passes(*call.fn, call.rungs, target_for(call.settings.execution.arch));
+    if (!options.json) announce(fmt::format("{} passes keep the result, by {} runs on small shapes", verified.passes, verified.runs));
+  }
   std::vector<NameAndFile> files = output_files(options, call.fn->params);
   Arguments arguments = bind_arguments(plan, make_inputs(*call.fn, call.dims, call.settings.inputs), call.dims);
 
