@@ -41,7 +41,8 @@ HandPtx compile_hand_to_ptx(const HandProgram& program, const std::string& arch,
 
 // Runs once on host tensors, without a GPU; `milliseconds` stays 0, for nothing is measured. Faults are those of the PTX
 // machine. Throws ptx::Unsupported (a MachineError) for an instruction that it does not have.
-RunReport run_hand_on_ptx(const HandPtx& compiled, const Plan& plan, Arguments& arguments);
+// `most_steps`: operations of warps after which a kernel is given up; 0: the machine's own limit.
+RunReport run_hand_on_ptx(const HandPtx& compiled, const Plan& plan, Arguments& arguments, std::int64_t most_steps = 0);
 
 // A loaded hand program, bound to one call. Owns temporaries and the values of scalars.
 class LoadedHand {

@@ -73,9 +73,9 @@ std::vector<std::byte> parameters_of(const ptx::KernelProgram& kernel, const Pre
 
 }  // namespace
 
-RunReport run_hand_on_ptx(const HandPtx& compiled, const Plan& plan, Arguments& arguments) {
+RunReport run_hand_on_ptx(const HandPtx& compiled, const Plan& plan, Arguments& arguments, std::int64_t most_steps) {
   const PreparedHand hand = prepare_hand(compiled.program, compiled.source, compiled.entries, plan, arguments);
-  ptx::PtxMachine machine(compiled.text);
+  ptx::PtxMachine machine(compiled.text, most_steps > 0 ? most_steps : ptx::default_steps);
   Placed placed(machine, hand, plan, arguments);
   for (const auto& step : hand.steps) {
     if (const auto* zero = std::get_if<PreparedZero>(&step)) {

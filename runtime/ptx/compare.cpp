@@ -178,7 +178,7 @@ void decode_choice(Builder& builder, const Instruction& at) {
   op.c = c;
 }
 
-// slct: a where c >= 0 (-0 and NaN: not).
+// slct: a where c >= 0, which -0 is and NaN is not.
 template <class T, class C>
 void run_select_by_sign(const Op& op, Warp& warp, LaneMask lanes) {
   T* d = warp.row<T>(op.dst);

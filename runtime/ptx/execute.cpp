@@ -17,7 +17,7 @@ namespace tilewright::ptx {
 namespace {
 
 constexpr std::int64_t warp_slice = 16384;     // operations
-constexpr std::int64_t block_slice = 4'000'000;
+constexpr std::int64_t block_slice = 50'000;
 constexpr std::size_t most_resident = 32;
 
 std::uint32_t special_value(SpecialRow special, const Launch& launch, const Block& block, int warp, int lane) {
