@@ -1,0 +1,147 @@
+// Launching generated kernels on the PTX machine; the steps of a plan are those of cuda_device.cpp.
+#include "runtime/plan_ptx.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "ir/diagnostic.h"
+#include "ir/scalar.h"
+#include "runtime/ptx/ptx.h"
+#include "runtime/table.h"
+
+namespace tilewright {
+
+namespace {
+
+using DimValues = std::vector<std::pair<std::string, std::int64_t>>;
+
+bool is_by_value(const Param& param) { return param.kind == ParamKind::In && param.shape.empty(); }
+
+class PlanOnPtx {
+ public:
+  PlanOnPtx(const Plan& plan, Arguments& arguments, const CompileOptions& options)
+      : plan_(plan), arguments_(arguments), options_(options), dims_(dim_values(plan, arguments)) {
+    for (const Temp& temp : plan.temps) {
+      HostTensor tensor = make_tensor(temp.dtype, shape_of(temp.shape, dims_));
+      temporaries_.emplace(temp.name, std::move(tensor));
+    }
+    for (const Step& step : plan.steps)
+      if (const auto* table = std::get_if<Table>(&step)) {
+        tables_.push_back(table->name);
+        temporaries_[table->name] = make_table(*table, dims_);
+      }
+  }
+
+  RunReport run() {
+    RunReport report;
+    for (const Step& step : plan_.steps) {
+      if (const auto* clear = std::get_if<Clear>(&step)) fill(*clear);
+      if (const auto* kernel = std::get_if<Kernel>(&step)) launch(*kernel, report);
+    }
+    if (error_word_[0] != 0) report.error = ErrorHit{static_cast<int>(error_word_[0] - 1), error_word_[1]};
+    return report;
+  }
+
+ private:
+  void fill(const Clear& clear) {
+    const auto value = constant_scalar(clear.value);
+    HostTensor& tensor = tensor_of(clear.tensor);
+    if (!value) internal_error(fmt::format("run on the PTX machine: cannot clear `{}`", clear.tensor));
+    const auto size = static_cast<std::size_t>(bytes_of(tensor.dtype));
+    for (std::size_t at = 0; at < tensor.data.size(); at += size) store_scalar(tensor.dtype, tensor.data.data() + at, *value);
+    written_[clear.tensor].assign(tensor.data.size(), std::uint8_t{1});
+  }
+
+  HostTensor& tensor_of(const std::string& name) {
+    const auto temporary = temporaries_.find(name);
+    return temporary == temporaries_.end() ? arguments_.tensors.at(name) : temporary->second;
+  }
+
+  // Each kernel is a module of its own; what it has written of a tensor is kept for the next one.
+  void launch(const Kernel& kernel, RunReport& report) {
+    std::array<unsigned, 3> grid{1, 1, 1}, block{1, 1, 1};
+    for (std::size_t axis = 0; axis < kernel.launch.grid.size() && axis < 3; ++axis) {
+      const std::int64_t extent = evaluate_index(kernel.launch.grid[axis], dims_);
+      if (extent <= 0) return;
+      grid[axis] = static_cast<unsigned>(extent);
+    }
+    for (std::size_t axis = 0; axis < kernel.launch.block.size() && axis < 3; ++axis) block[axis] = static_cast<unsigned>(kernel.launch.block[axis]);
+    if (!kernel.launch.maps.empty() || !kernel.launch.cluster.empty()) throw ptx::Unsupported(fmt::format("unsupported: kernel `{}` takes tensor maps or clusters, which the PTX machine does not have", kernel.name));
+    CompileOptions options = options_;
+    options.line_info = false;
+    ptx::PtxMachine machine(ptx_of(plan_, kernel, options));
+    std::vector<std::array<std::byte, 8>> values;
+    std::vector<std::pair<std::string, std::uint64_t>> placed;
+    const auto add = [&](const void* value, std::size_t bytes) {
+      values.emplace_back();
+      std::memcpy(values.back().data(), value, std::min(bytes, values.back().size()));
+    };
+    for (const std::string& argument : kernel.launch.arguments) {
+      const auto param = std::find_if(plan_.params.begin(), plan_.params.end(), [&](const Param& each) { return each.name == argument; });
+      if (param != plan_.params.end() && is_by_value(*param)) {
+        const HostTensor& scalar = arguments_.tensors.at(argument);
+        add(scalar.data.data(), scalar.data.size());
+      } else if (find_tensor(plan_, argument)) {
+        const std::uint64_t address = place(machine, argument, param == plan_.params.end() ? nullptr : &*param);
+        placed.emplace_back(argument, address);
+        add(&address, sizeof address);
+      } else {
+        const std::int64_t value = evaluate_index(var(argument), dims_);
+        add(&value, sizeof value);
+      }
+    }
+    if (!plan_.error_name.empty()) {
+      ptx::Region error;
+      error.name = plan_.error_name;
+      error.bytes = sizeof error_word_;
+      error.data = reinterpret_cast<std::byte*>(error_word_.data());
+      const std::uint64_t address = machine.place(std::move(error));
+      add(&address, sizeof address);
+    }
+    const std::string name = c_name(kernel.name);
+    const ptx::KernelProgram& program = machine.kernel(name);
+    if (program.parameters.size() != values.size()) internal_error(fmt::format("kernel `{}` has {} parameters in PTX and {} in its plan", kernel.name, program.parameters.size(), values.size()));
+    std::vector<std::byte> parameters(program.parameter_bytes);
+    for (std::size_t n = 0; n < values.size(); ++n) std::memcpy(parameters.data() + program.parameter_offsets[n], values[n].data(), std::min(program.parameters[n].bytes, values[n].size()));
+    const bool is_dynamic = program.static_bytes == 0 && kernel.launch.shared_bytes > 0;
+    machine.launch(name, grid, block, is_dynamic ? static_cast<unsigned>(kernel.launch.shared_bytes) : 0, std::move(parameters));
+    for (const auto& [tensor, address] : placed) written_[tensor] = machine.region_at(address).written;
+    for (const std::string& fault : machine.faults().sentences()) report.faults.push_back(fault);
+  }
+
+  std::uint64_t place(ptx::PtxMachine& machine, const std::string& name, const Param* param) {
+    HostTensor& tensor = tensor_of(name);
+    ptx::Region region;
+    region.name = name;
+    region.bytes = tensor.data.size();
+    region.data = tensor.data.data();
+    region.is_tensor = true;
+    region.dtype = tensor.dtype;
+    region.shape = tensor.shape;
+    const bool is_table = std::find(tables_.begin(), tables_.end(), name) != tables_.end();
+    region.may_write = param == nullptr ? !is_table : param->kind != ParamKind::In;
+    region.is_result = param != nullptr && region.may_write;
+    if (is_table || (param != nullptr && param->kind != ParamKind::Out)) return machine.place(std::move(region));
+    const auto before = written_.find(name);
+    region.written = before == written_.end() ? std::vector<std::uint8_t>(tensor.data.size()) : before->second;
+    return machine.place(std::move(region));
+  }
+
+  const Plan& plan_;
+  Arguments& arguments_;
+  const CompileOptions& options_;
+  DimValues dims_;
+  std::map<std::string, HostTensor> temporaries_;
+  std::vector<std::string> tables_;
+  std::map<std::string, std::vector<std::uint8_t>> written_;
+  std::array<std::int64_t, 3> error_word_{};
+};
+
+}  // namespace
+
+RunReport run_on_ptx(const Plan& plan, Arguments& arguments, const CompileOptions& options) { return PlanOnPtx(plan, arguments, options).run(); }
+
+}  // namespace tilewright
