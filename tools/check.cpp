@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "ir/diagnostic.h"
 #include "runtime/instruments.h"
+#include "runtime/library/hands.h"
 #include "runtime/library/verdict.h"
 #include "tools/options.h"
 
@@ -32,6 +35,49 @@ DimMap boundary_dims(const TensorFn& fn, const std::vector<Fact>& facts, const s
   return fitting_dims(fn, facts, dims, fixed);
 }
 
+std::string text_of(const DimMap& dims) {
+  std::string text;
+  for (const auto& [name, value] : dims) text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, value);
+  return text;
+}
+
+// The hand kernels of the fn on the PTX machine, size by size; on `--device sim`.
+class HandChecks {
+ public:
+  HandChecks(const Options& options, const LoadedProgram& loaded, const TensorFn& fn, const std::string& arch) : options_(options), loaded_(loaded), fn_(fn), arch_(arch) {}
+
+  // Each with the three instruments at these sizes; the number of wrong ones.
+  int run(const DimMap& dims, nlohmann::json& rows) {
+    int wrong = 0;
+    for (const HandProgram& hand : hand_programs(loaded_.program, fn_, loaded_.folder, dims)) {
+      if (refused_.count(hand.name) != 0) continue;
+      try {
+        const auto known = compiled_.find(hand.name);
+        const HandPtx& ptx = known != compiled_.end() ? known->second : compiled_.emplace(hand.name, compile_hand_to_ptx(hand, arch_, !options_.no_cache)).first->second;
+        const HandVerdict verdict = check_hand(ptx, fn_, signature_plan(fn_), dims, options_.seed, options_.bound == "worst");
+        ++done;
+        if (!verdict.printed.empty()) announce(fmt::format("printed by \"{}\":\n{}", hand.name, verdict.printed));
+        if (options_.json) rows.push_back({{"dims", dims}, {"hand", hand.name}, {"right", verdict.is_right}, {"error_over_bound", verdict.worst_ratio}, {"text", verdict.text}});
+        else if (!verdict.is_right) std::cout << fmt::format("wrong at {}, hand kernel \"{}\" {}\n", text_of(dims), hand.name, verdict.text);
+        wrong += verdict.is_right ? 0 : 1;
+      } catch (const MachineError& missing) {
+        refused_.insert(hand.name);
+        announce(fmt::format("hand kernel \"{}\" is not checked: {}", hand.name, missing.what()));
+      }
+    }
+    return wrong;
+  }
+  int done = 0;
+
+ private:
+  const Options& options_;
+  const LoadedProgram& loaded_;
+  const TensorFn& fn_;
+  const std::string& arch_;
+  std::map<std::string, HandPtx> compiled_;
+  std::set<std::string> refused_;
+};
+
 }  // namespace
 
 ExitCode check_verb(const Options& options) {
@@ -52,6 +98,7 @@ ExitCode check_verb(const Options& options) {
   nlohmann::json rows = nlohmann::json::array();
   int wrong = 0;
   int done = 0;
+  HandChecks hands(options, loaded, fn, settings.execution.arch);
   for (std::int64_t size : sizes) {
     DimMap dims = boundary_dims(fn, when, settings.inputs.values, size);
     Settings of_size = settings;
@@ -73,14 +120,14 @@ ExitCode check_verb(const Options& options) {
       }
       ++done;
       if (!text.empty()) ++wrong;
-      std::string place;
-      for (const auto& [name, value] : dims) place += fmt::format("{}{} = {}", place.empty() ? "" : ", ", name, value);
+      const std::string place = text_of(dims);
       if (options.json) rows.push_back({{"dims", dims}, {"instrument", name_of(instrument)}, {"schedule", call.selection.schedule}, {"right", text.empty()}, {"error_over_bound", ratio}, {"text", text}});
       else if (!text.empty()) std::cout << fmt::format("wrong at {} on {} data, schedule \"{}\":\n{}\n", place, name_of(instrument), call.selection.schedule, text);
     }
+    if (settings.execution.device == DeviceKind::Sim) wrong += hands.run(dims, rows);
   }
   if (options.json) std::cout << nlohmann::json{{"fn", fn.name}, {"checks", rows}, {"wrong", wrong}}.dump(2) << "\n";
-  else std::cout << fmt::format("{}: {} checks on {}, {} wrong\n", fn.name, done, name_of(settings.execution.device), wrong);
+  else std::cout << fmt::format("{}: {} checks on {}{}, {} wrong\n", fn.name, done, name_of(settings.execution.device), hands.done > 0 ? fmt::format(", {} of hand kernels", hands.done) : "", wrong);
   return wrong == 0 ? ExitCode::Success : ExitCode::WrongResult;
 }
 

@@ -25,7 +25,7 @@ struct VerbRow {
 
 constexpr VerbRow verbs[] = {
     {"run", "compile, launch, show or save the results", "tilewright run examples/ch05_tiled_matmul/matmul.tw --set M=100,N=50,K=30 --print C", run_verb, "pdsob"},
-    {"check", "compare with the definition: exact, random and special data at boundary shapes", "tilewright check examples/ch05_tiled_matmul/matmul.tw --schedule \"ch5 tiled\" --device sim", check_verb, "pdsb"},
+    {"check", "compare with the definition: exact, random and special data at boundary shapes; on sim the hand kernels too", "tilewright check examples/ch05_tiled_matmul/matmul.tw --schedule \"ch5 tiled\" --device sim", check_verb, "pdsb"},
     {"explain", "schedule, class, ranges, kernels, and the ledger of shared memory and registers", "tilewright explain examples/ch05_tiled_matmul/matmul.tw --set M=4096,N=4096,K=4096", explain_verb, "pds"},
     {"help", "a schedule line, a topic, or a verb", "tilewright help stage", help_verb, "h"},
     {"dump", "IR, CUDA C, LLVM IR, PTX and SASS after any or every line", "tilewright dump examples/ch05_tiled_matmul/matmul.tw --schedule \"ch5 tiled\" --after all --emit ir,cuda,ptx,sass --arch sm_90a -o out", dump_verb, "pdsm"},
@@ -82,7 +82,7 @@ void add_options(CLI::App& app, const VerbRow& verb, Options& options) {
         app.add_option("--rounds", options.rounds, "rounds of interleaved timing")->check(CLI::Range(1, 1000))->capture_default_str();
         app.add_flag("--once", options.once, "one launch each");
         break;
-      case 'c': app.add_option("--hand", options.hand_file, "a .cu file of your own, with `// launch k<<<grid, block>>>(arguments)` above its kernel"); break;
+      case 'c': app.add_option("--hand", options.hand_file, "a .cu file of your own, with `// launch k<<<grid, block>>>(arguments)` above its kernel; without a GPU it is checked on the PTX machine"); break;
       case 'h': app.add_option("topic", options.topic, "a verb, a schedule line, or a topic"); break;
       case 'b':
         app.add_option("--bound", options.bound, "how far a sum of h terms may be off: root (6 sqrt h units) or worst (h units)")->check(CLI::IsMember({"root", "worst"}))->capture_default_str();
