@@ -33,6 +33,7 @@ class Report {
  public:
   Report(std::string name, const HostTensor& got, const TileSizes& tiles) : name_(std::move(name)), got_(got), tiles_(tiles) {
     for (const std::int64_t extent : got.shape) axes_.push_back({extent, {}});
+    find_partial_tiles();
   }
 
   void count_right() { ++result_.compared; }
@@ -46,6 +47,7 @@ class Report {
       result_.bound = bound;
     }
     if (is_poison(got_, element)) ++result_.unwritten;
+    for (PartialTiles& partial : partial_tiles_) partial.wrong += partial.hold(index) ? 1 : 0;
     for (std::size_t axis = 0; axis < index.size(); ++axis) {
       result_.lowest[axis] = std::min(result_.lowest[axis], index[axis]);
       result_.highest[axis] = std::max(result_.highest[axis], index[axis]);
@@ -67,12 +69,61 @@ class Report {
     if (!result_.first.empty() && result_.wrong > 1) result_.text += ", all in " + box();
     if (result_.unwritten == result_.wrong) result_.text += result_.wrong == 1 ? "; it was never written" : "; none of them was ever written";
     else if (result_.unwritten > 0) result_.text += fmt::format("; {} of them were never written", result_.unwritten);
+    bool is_related = false;
     for (std::size_t axis = 0; axis < axes_.size(); ++axis)
-      if (std::string relation = relation_of(axis); !relation.empty()) result_.text += fmt::format("\n  axis {}: {}", axis, relation);
+      if (std::string relation = relation_of(axis); !relation.empty()) {
+        result_.text += fmt::format("\n  axis {}: {}", axis, relation);
+        is_related = true;
+      }
+    if (!is_related) result_.text += relation_to_partial_tiles();
     return std::move(result_);
   }
 
  private:
+  // The incomplete tiles of one size along several axes together: in a matrix, the last columns and the last rows.
+  struct PartialTiles {
+    std::int64_t size = 0;
+    std::vector<std::int64_t> begins;  // an axis each; its extent where no tile is incomplete
+    std::int64_t wrong = 0;
+    bool hold(const std::vector<std::int64_t>& index) const {
+      for (std::size_t axis = 0; axis < index.size(); ++axis)
+        if (index[axis] >= begins[axis]) return true;
+      return false;
+    }
+  };
+
+  void find_partial_tiles() {
+    std::set<std::int64_t, std::greater<>> sizes;
+    for (const std::vector<std::int64_t>& of_axis : tiles_) sizes.insert(of_axis.begin(), of_axis.end());
+    for (const std::int64_t size : sizes) {
+      if (size < 2) continue;
+      PartialTiles partial{size, {}, 0};
+      int count = 0;
+      for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
+        const std::int64_t extent = axes_[axis].extent;
+        const bool is_tiled = axis < tiles_.size() && std::find(tiles_[axis].begin(), tiles_[axis].end(), size) != tiles_[axis].end();
+        partial.begins.push_back(is_tiled ? extent / size * size : extent);
+        count += partial.begins.back() < extent ? 1 : 0;
+      }
+      if (count > 1) partial_tiles_.push_back(std::move(partial));
+    }
+  }
+
+  std::string relation_to_partial_tiles() const {
+    for (const PartialTiles& partial : partial_tiles_) {
+      if (partial.wrong != result_.wrong) continue;
+      std::int64_t complete = 1, all = 1;
+      std::string places;
+      for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
+        complete *= partial.begins[axis];
+        all *= axes_[axis].extent;
+        if (partial.begins[axis] < axes_[axis].extent) places += fmt::format("{}from {} on along axis {}", places.empty() ? "" : " or ", partial.begins[axis], axis);
+      }
+      return fmt::format("\n  {} the partial tiles of {}: {}", partial.wrong == all - complete ? "exactly" : "all in", partial.size, places);
+    }
+    return "";
+  }
+
   std::string box() const {
     std::vector<std::string> ranges;
     for (std::size_t axis = 0; axis < axes_.size(); ++axis)
@@ -111,6 +162,7 @@ class Report {
   const HostTensor& got_;
   const TileSizes& tiles_;
   std::vector<AxisOfWrong> axes_;
+  std::vector<PartialTiles> partial_tiles_;
   Comparison result_;
 };
 

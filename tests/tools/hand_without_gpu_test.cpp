@@ -38,6 +38,7 @@ TEST_SUITE("tools") {
     const HandVerdict both = verdict_of_file("tests/hand/matmul_student_partial_tile.cu", {{"M", 33}, {"N", 38}, {"K", 43}});
     CAPTURE(both.text);
     CHECK(says(both, "230 of 1254 elements are wrong"));
+    CHECK(says(both, "exactly the partial tiles of 16: from 32 on along axis 0 or from 32 on along axis 1"));
     CHECK(says(both, "it is right where all sizes are multiples of 16"));
   }
 
