@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <random>
 
 #include "runtime/cuda_device.h"
 #include "runtime/hand.h"
@@ -36,6 +37,16 @@ class Example {
  public:
   explicit Example(const fs::path& file) : folder_(file.parent_path().string()), program_(load_program(file.string())), arch_(use_gpu().arch) {}
 
+  const TensorFn& fn(const std::string& name) const { return choose_fn(program_, name); }
+  std::size_t compilations() const { return compiled_.size(); }
+
+  // Every schedule that fits sizes of the caller's choice.
+  void run_fitting(const TensorFn& fn, const DimMap& dims) {
+    for (const Schedule& schedule : program_.schedules)
+      if (schedule.fn == fn.name && (schedule.arch.empty() || schedule.arch == arch_) && failed_conditions(fn, schedule.when, dims).empty())
+        run_at(fn, schedule.name, dims);
+  }
+
   void run() {
     for (const TensorFn& fn : program_.fns) {
       bool has_tensor = false;
@@ -51,27 +62,30 @@ class Example {
 
  private:
   void run_schedule(const TensorFn& fn, const std::string& schedule, const std::vector<Fact>& when) {
-    INFO("schedule ", schedule);
-    for (const std::int64_t size : sizes) {
-      const DimMap dims = small_dims(fn, when, size);
-      SelectionRequest request;
-      request.schedule = schedule;
-      request.arch = arch_;
-      const Selection selection = select_schedule(program_, fn, dims, request);
-      const Plan plan = rungs_of(fn, selection, dims, arch_).back().plan;
-      for (const Instrument instrument : instruments) {
-        INFO("size ", size, ", instrument ", static_cast<int>(instrument));
-        const Arguments arguments = bind_arguments(plan, instrument_inputs(instrument, fn, dims, 1), dims);
-        const Expectation expected = expect(fn, instrument, arguments);
-        Arguments by_nvrtc = arguments, by_llvm = arguments;
-        CHECK(faults_of(run_on_cuda(compiled(plan, Backend::Nvrtc), by_nvrtc), expected, by_nvrtc) == "");
-        CHECK(faults_of(run_on_cuda(compiled(plan, Backend::Llvm), by_llvm), expected, by_llvm) == "");
-        for (const Param& param : fn.params)
-          if (param.kind != ParamKind::In) {
-            const Comparison same = compare(by_nvrtc.tensors.at(param.name), by_llvm.tensors.at(param.name), param.name);
-            CHECK_MESSAGE(same.is_right(), "NVRTC and LLVM differ: ", same.text);
-          }
-      }
+    for (const std::int64_t size : sizes) run_at(fn, schedule, small_dims(fn, when, size));
+  }
+
+  void run_at(const TensorFn& fn, const std::string& schedule, const DimMap& dims) {
+    std::string place;
+    for (const auto& [name, value] : dims) place += " " + name + " = " + std::to_string(value);
+    INFO("schedule ", schedule, " at", place);
+    SelectionRequest request;
+    request.schedule = schedule;
+    request.arch = arch_;
+    const Selection selection = select_schedule(program_, fn, dims, request);
+    const Plan plan = rungs_of(fn, selection, dims, arch_).back().plan;
+    for (const Instrument instrument : instruments) {
+      INFO("instrument ", static_cast<int>(instrument));
+      const Arguments arguments = bind_arguments(plan, instrument_inputs(instrument, fn, dims, 1), dims);
+      const Expectation expected = expect(fn, instrument, arguments);
+      Arguments by_nvrtc = arguments, by_llvm = arguments;
+      CHECK(faults_of(run_on_cuda(compiled(plan, Backend::Nvrtc), by_nvrtc), expected, by_nvrtc) == "");
+      CHECK(faults_of(run_on_cuda(compiled(plan, Backend::Llvm), by_llvm), expected, by_llvm) == "");
+      for (const Param& param : fn.params)
+        if (param.kind != ParamKind::In) {
+          const Comparison same = compare(by_nvrtc.tensors.at(param.name), by_llvm.tensors.at(param.name), param.name);
+          CHECK_MESSAGE(same.is_right(), "NVRTC and LLVM differ: ", same.text);
+        }
     }
   }
 
@@ -124,6 +138,21 @@ TEST_SUITE("gpu: examples") {
           Example(file.path()).run();
         }
     }
+  }
+
+  TEST_CASE("examples: the tensor-core matmul at random sizes and at every count of trips") {
+    if (use_gpu().arch != "sm_90a") TILEWRIGHT_SKIP("the schedules are for sm_90a");
+    constexpr std::int64_t extents[] = {1, 7, 8, 15, 16, 17, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1000, 1008};
+    Example example(source_root() / "examples/ch16_hopper_matmul/matmul.tw");
+    const TensorFn& fn = example.fn("matmul");
+    std::mt19937 random(1);
+    const auto any = [&] { return extents[random() % std::size(extents)]; };
+    for (int n = 0; n < 200; ++n) {
+      const std::int64_t m = any(), columns = any(), k = any();
+      example.run_fitting(fn, {{"M", m}, {"N", columns}, {"K", k}});
+    }
+    for (const std::int64_t k : {0, 8, 64, 192, 256, 320}) example.run_fitting(fn, {{"M", 300}, {"N", 520}, {"K", k}});
+    CHECK(example.compilations() <= 20);
   }
 }
 
