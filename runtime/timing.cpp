@@ -138,9 +138,12 @@ std::vector<Timing> time_candidates(const std::vector<const Candidate*>& candida
       spent += std::max(runners[index].time_together(0, launches[index]), 1e-3) * launches[index];
   std::vector<std::vector<double>> medians(candidates.size());
   for (int round = 0; round < options.rounds; ++round)
-    for (std::size_t index = 0; index < candidates.size(); ++index) {
-      // A launch that is not counted: the one before belonged to another candidate.
-      runners[index].time(static_cast<std::size_t>(round), 1);
+    for (std::size_t turn = 0; turn < candidates.size(); ++turn) {
+      // There and back, so that nobody always follows the same neighbour: what that one draws sets the clock at first.
+      const std::size_t index = round % 2 == 0 ? turn : candidates.size() - 1 - turn;
+      double led = 0;  // launches that are not counted, until the clock is this candidate's own
+      do led += std::max(runners[index].time_together(static_cast<std::size_t>(round), launches[index]), 1e-3) * launches[index];
+      while (led < options.lead_in_ms);
       medians[index].push_back(median_of(runners[index].time(static_cast<std::size_t>(round) + 1, launches[index])));
       timings[index].launches += launches[index];
       std::optional<int> clock;

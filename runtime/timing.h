@@ -54,6 +54,7 @@ struct TimingOptions {
   int rounds = 5;
   double round_ms = 60;    // about how long a candidate runs in one round
   double settle_ms = 300;  // all candidates in turn before the first round: clocks and power settle
+  double lead_in_ms = 0;   // a candidate's own launches before those that count, in each round
   double pause_ms = 0;     // idle before each burst; 0: no bursts
   bool once = false;     // one launch each, for profilers and sanitizers: no warm-up, no repeats
 };

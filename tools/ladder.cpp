@@ -24,6 +24,7 @@ ExitCode show(const Options& options, const Measurement& measurement) {
 MeasureRequest request_of(const Options& options) {
   MeasureRequest request;
   request.timing.rounds = options.rounds;
+  request.timing.lead_in_ms = 200;  // a rung's clock is its own, not that of the rung before
   request.timing.once = options.once;
   return request;
 }
@@ -31,6 +32,7 @@ MeasureRequest request_of(const Options& options) {
 // A few rivals, compared to the percent: long enough for the power state to settle, and from an idle GPU too.
 void settle(TimingOptions& timing) {
   timing.settle_ms = 2000;
+  timing.lead_in_ms = 250;
   timing.round_ms = 200;
   timing.pause_ms = 300;
 }
