@@ -72,7 +72,9 @@ void run_fma(const Op& op, Warp& warp, LaneMask lanes) { run_float<float, FloatF
   const auto* a = warp.row<float>(op.a);
   const auto* b = warp.row<float>(op.b);
   const auto* c = warp.row<float>(op.c);
+#ifndef __clang__  // which does not know it
 #pragma GCC ivdep
+#endif
   for (int lane = 0; lane < lane_count; ++lane) {
     const float result = __builtin_fmaf(a[lane], b[lane], c[lane]);
     d[lane] = result == result ? result : __builtin_bit_cast(float, 0x7fffffffu);

@@ -216,7 +216,9 @@ struct Warp {
 template <class F>
 inline void for_lanes(LaneMask lanes, F&& f) {
   if (lanes == every_lane) {
+#ifndef __clang__  // which does not know it
 #pragma GCC ivdep
+#endif
     for (int lane = 0; lane < lane_count; ++lane) f(lane);
     return;
   }
