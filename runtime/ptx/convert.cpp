@@ -17,22 +17,11 @@ struct Conversion {
 
 bool is_float_type(Type type) { return is_float(type) || type == Type::TF32; }
 
-double nearest_integer(double value, Rounding rounding) {
-  switch (rounding) {
-    case Rounding::Zero: return std::trunc(value);
-    case Rounding::Down: return std::floor(value);
-    case Rounding::Up: return std::ceil(value);
-    case Rounding::NearestAway: return std::round(value);
-    case Rounding::Nearest: break;
-  }
-  return std::nearbyint(value);
-}
-
 // Out of range gives the nearest value of the range. NaN gives 0, but 2^(n-1) where f64 or 64 bits take part.
 std::uint64_t float_to_integer(const Conversion& site, double value) {
   const int bits = bits_of(site.to);
   if (value != value) return site.from != Type::F64 && bits < 64 ? 0 : std::uint64_t{1} << (bits - 1);
-  const double whole = nearest_integer(value, site.rounding);
+  const double whole = rounded_integer(value, site.rounding);
   if (is_signed(site.to)) {
     const double limit = std::ldexp(1.0, bits - 1);
     const std::uint64_t most = (std::uint64_t{1} << (bits - 1)) - 1;
@@ -71,7 +60,7 @@ std::uint64_t float_to_float(const Conversion& site, std::uint64_t bits) {
   const bool flushes_out = site.flushes && site.to == Type::F32;
   const auto flush = [](double x) { return std::fabs(x) < 0x1p-126 ? std::copysign(0.0, x) : x; };
   if (flushes_in) value = flush(value);
-  if (site.is_integral) value = nearest_integer(value, site.rounding);
+  if (site.is_integral) value = rounded_integer(value, site.rounding);
   if (site.saturates) value = saturated(value);
   if (site.relu && value == value) value = value > 0 ? value : 0;
   if (site.to == Type::F64 && value != value && site.from != Type::F64) return 0x7fffffffe0000000u;  // the canonical f32 NaN, widened

@@ -6,6 +6,17 @@
 
 namespace tilewright::ptx {
 
+double rounded_integer(double value, Rounding rounding) {
+  switch (rounding) {
+    case Rounding::Zero: return std::trunc(value);
+    case Rounding::Down: return std::floor(value);
+    case Rounding::Up: return std::ceil(value);
+    case Rounding::NearestAway: return std::round(value);
+    case Rounding::Nearest: break;
+  }
+  return std::nearbyint(value);
+}
+
 namespace {
 
 struct Format {
@@ -21,17 +32,6 @@ Format format_of(Type type) {
   if (type == Type::TF32) return {11, -126, 0x1.ffcp127, 0x7fffffff};
   if (type == Type::F32) return {24, -126, 0x1.fffffep127, 0x7fffffff};
   internal_error("a type that is no float of 32 bits or fewer");
-}
-
-double rounded_integer(double value, Rounding rounding) {
-  switch (rounding) {
-    case Rounding::Zero: return std::trunc(value);
-    case Rounding::Down: return std::floor(value);
-    case Rounding::Up: return std::ceil(value);
-    case Rounding::NearestAway: return std::round(value);
-    case Rounding::Nearest: break;
-  }
-  return std::nearbyint(value);
 }
 
 double rounded(const Format& format, double value, Rounding rounding) {

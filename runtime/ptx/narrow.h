@@ -12,6 +12,8 @@ namespace tilewright::ptx {
 double value_of(Type type, std::uint64_t bits);
 // The bits of a double in a type, rounded once. NaN becomes the type's canonical one.
 std::uint64_t bits_in(Type type, double value, Rounding rounding);
+// The integer that a direction of rounding gives.
+double rounded_integer(double value, Rounding rounding);
 // One byte of fp8; `saturates` to the largest finite value.
 double value_of_fp8(bool is_e4m3, std::uint8_t bits);
 std::uint8_t bits_in_fp8(bool is_e4m3, double value);

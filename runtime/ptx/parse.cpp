@@ -125,12 +125,13 @@ class Parser {
     Variable variable;
     variable.space = *space_by_name(take().text);
     bool has_type = false;
+    vector_elements_ = 1;
     while (now().kind == Token::Kind::Name && now().text[0] == '.') {
       const std::string_view word = take().text;
       if (word == ".align") {
         variable.alignment = static_cast<std::size_t>(integer());
       } else if (word == ".v2" || word == ".v4") {
-        variable.bytes = word == ".v2" ? 2 : 4;  // elements, for now
+        vector_elements_ = word == ".v2" ? 2 : 4;
       } else if (const auto type = type_by_name(word.substr(1))) {
         variable.type = *type;
         has_type = true;
@@ -141,7 +142,7 @@ class Parser {
   }
   void declared_name(Variable& variable) {
     variable.name = name();
-    std::size_t elements = std::max<std::size_t>(variable.bytes, 1);
+    std::size_t elements = vector_elements_;
     while (accept("[")) {
       if (accept("]")) {
         variable.is_unsized = true;
@@ -461,6 +462,7 @@ class Parser {
 
   std::vector<Token> tokens_;
   std::size_t at_ = 0;
+  std::size_t vector_elements_ = 1;  // of the type in the declaration at hand
   Module module_;
   Function* function_ = nullptr;
   std::vector<Scope> scopes_;
