@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
+#include "runtime/sim/counts.h"
 #include "runtime/tensor.h"
 
 namespace tilewright {
@@ -28,6 +30,7 @@ struct SimulatorOptions {
   std::uint64_t seed = 1;
   bool checks = true;  // races and initialisation; bounds are always checked
   std::int64_t most_steps = 0;
+  std::vector<KernelCounts>* counts = nullptr;  // gets one a launch, in order; null: nothing is counted, and that costs nothing
 };
 
 // Executes a thread-stage plan warp by warp.

@@ -20,13 +20,13 @@ struct VerbRow {
   const char* summary;
   const char* example;
   ExitCode (*run)(const Options&);
-  const char* options;  // groups: p program, d device, s sizes and inputs, t timing, b bound
+  const char* options;  // groups: p program, d device, s sizes and inputs, t timing, b bound, e explain
 };
 
 constexpr VerbRow verbs[] = {
     {"run", "compile, launch, show or save the results", "tilewright run examples/ch05_tiled_matmul/matmul.tw --set M=100,N=50,K=30 --print C", run_verb, "pdsob"},
     {"check", "compare with the definition: exact, random and special data at boundary shapes; on sim the hand kernels too", "tilewright check examples/ch05_tiled_matmul/matmul.tw --schedule \"ch5 tiled\" --device sim", check_verb, "pdsb"},
-    {"explain", "schedule, class, ranges, kernels, and the ledger of shared memory and registers", "tilewright explain examples/ch05_tiled_matmul/matmul.tw --set M=4096,N=4096,K=4096", explain_verb, "pds"},
+    {"explain", "schedule, class, ranges, kernels, and the ledger of shared memory and registers; --access: what each access costs", "tilewright explain examples/ch05_tiled_matmul/matmul.tw --set M=4096,N=4096,K=4096", explain_verb, "pdse"},
     {"help", "a schedule line, a topic, or a verb", "tilewright help stage", help_verb, "h"},
     {"dump", "IR, CUDA C, LLVM IR, PTX and SASS after any or every line", "tilewright dump examples/ch05_tiled_matmul/matmul.tw --schedule \"ch5 tiled\" --after all --emit ir,cuda,ptx,sass --arch sm_90a -o out", dump_verb, "pdsm"},
     {"ladder", "the rungs of a schedule, each run and measured", "tilewright ladder examples/ch05_tiled_matmul/matmul.tw", ladder_verb, "pdstb"},
@@ -87,6 +87,7 @@ void add_options(CLI::App& app, const VerbRow& verb, Options& options) {
       case 'b':
         app.add_option("--bound", options.bound, "how far a sum of h terms may be off: root (6 sqrt h units) or worst (h units)")->check(CLI::IsMember({"root", "worst"}))->capture_default_str();
         break;
+      case 'e': app.add_flag("--access", options.access, "sectors, bank conflicts, bytes and divergence of each access, counted in the simulator at these sizes"); break;
       case 'j': break;
       default: internal_error("an option group without options");
     }

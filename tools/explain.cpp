@@ -7,14 +7,68 @@
 #include <nlohmann/json.hpp>
 
 #include "passes/finish/ledger.h"
+#include "runtime/library/access_report.h"
 #include "tools/options.h"
 
 namespace tilewright {
+
+namespace {
+
+nlohmann::json json_of(const KernelNote& kernel) {
+  nlohmann::json accesses = nlohmann::json::array(), branches = nlohmann::json::array(), instructions = nlohmann::json::array(), tensors = nlohmann::json::array();
+  for (const AccessNote& access : kernel.accesses) {
+    const AccessCounts& counts = access.counts;
+    nlohmann::json row = {{"text", access.text}, {"line", access.line}, {"ir_line", counts.ir_line}, {"ir_text", counts.text}, {"buffer", counts.buffer}, {"memory", counts.is_shared ? "shared" : "global"},
+                          {"kind", name_of(counts.kind)}, {"bytes", counts.bytes}, {"width", counts.width}, {"requests", counts.requests}, {"threads", counts.threads}};
+    if (counts.is_shared) row["wavefronts"] = counts.wavefronts, row["ideal_wavefronts"] = counts.ideal_wavefronts;
+    else row["sectors"] = counts.sectors, row["needed_sectors"] = counts.needed_sectors;
+    if (counts.kind == AccessKind::Atomic) row["most_on_one"] = counts.most_on_one;
+    if (counts.lane_stride) row["lane_stride"] = *counts.lane_stride;
+    if (!access.sentence.empty()) row["sentence"] = access.sentence;
+    if (!access.cure.empty()) row["cure"] = access.cure;
+    accesses.push_back(row);
+  }
+  for (const BranchCounts& branch : kernel.counts.branches)
+    branches.push_back({{"line", branch.span.line}, {"ir_line", branch.ir_line}, {"text", branch.text}, {"executed", branch.executed}, {"divergent", branch.divergent}});
+  for (const InstructionCounts& kind : kernel.counts.instructions) instructions.push_back({{"kind", kind.kind}, {"warps", kind.warps}, {"threads", kind.threads}});
+  for (const TensorCounts& tensor : kernel.counts.tensors)
+    tensors.push_back({{"name", tensor.name}, {"thread_bytes", tensor.thread_bytes}, {"sector_bytes", tensor.sector_bytes}, {"compulsory_bytes", tensor.compulsory_bytes}});
+  return {{"kernel", kernel.counts.kernel}, {"accesses", accesses}, {"branches", branches}, {"instructions", instructions}, {"tensors", tensors}, {"sentences", kernel.sentences}};
+}
+
+// `explain --access`: the last rung at these sizes.
+ExitCode explain_access(const Options& options, const LoadedProgram& loaded, const PreparedCall& call) {
+  AccessRequest request;
+  request.fn = call.fn;
+  if (!loaded.plan) request.selection = &call.selection;
+  request.dims = call.dims;
+  request.arch = call.settings.execution.arch;
+  request.seed = options.seed;
+  if (!loaded.plan) request.sources = loaded.sources;  // the places in a plan are its own
+  const double operations = estimated_operations(call.rungs.front().plan, call.dims);
+  constexpr double rate = 1e8;
+  if (operations / rate > 10) announce(fmt::format("counting takes about {:.0f} s: {:.3g} operations", operations / rate, operations));
+  const std::vector<KernelNote> report = access_report(call.rungs.back().plan, make_inputs(*call.fn, call.dims, call.settings.inputs), request);
+  if (!options.json) {
+    std::cout << text_of(report);
+    return ExitCode::Success;
+  }
+  nlohmann::json out;
+  out["fn"] = call.fn->name;
+  out["schedule"] = call.selection.schedule;
+  for (const auto& [name, value] : call.dims) out["dims"][name] = value;
+  for (const KernelNote& kernel : report) out["kernels"].push_back(json_of(kernel));
+  std::cout << out.dump(2) << "\n";
+  return ExitCode::Success;
+}
+
+}  // namespace
 
 ExitCode explain_verb(const Options& given) {
   Options options = given;
   if (options.device == "auto") options.device = "cpu";  // nothing is launched
   LoadedProgram loaded = load(options);
+  if (options.access) return explain_access(options, loaded, prepare(options, loaded));
   const TensorFn& fn = choose_fn(loaded.program, options.fn);
   Settings settings = settings_of(options, loaded.program, fn);
   settings.schedule.arch_matters = true;

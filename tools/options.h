@@ -45,6 +45,7 @@ struct Options {
   bool timings = false;
   bool json = false;
   bool no_cache = false;
+  bool access = false;  // explain
   // dump
   std::string after;
   std::string emit = "ir";

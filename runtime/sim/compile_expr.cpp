@@ -15,6 +15,25 @@
 
 namespace tilewright {
 
+namespace {
+
+// `f32 add`, `integer other`.
+std::string kind_of(Dtype dtype, std::string_view what) { return fmt::format("{} {}", is_float(dtype) ? info(dtype).name : dtype == Dtype::Bool ? "bool" : "integer", what); }
+
+std::string_view word_of(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::Add: case BinaryOp::Sub: return "add";
+    case BinaryOp::Mul: return "multiply";
+    case BinaryOp::Div: case BinaryOp::Mod: return "divide";
+    case BinaryOp::Min: case BinaryOp::Max: return "min or max";
+    case BinaryOp::Eq: case BinaryOp::Ne: case BinaryOp::Lt: case BinaryOp::Le: case BinaryOp::Gt: case BinaryOp::Ge: return "compare";
+    case BinaryOp::And: case BinaryOp::Or: case BinaryOp::BitAnd: case BinaryOp::BitOr: case BinaryOp::BitXor: case BinaryOp::Shl: case BinaryOp::Shr: return "other";
+  }
+  return "";
+}
+
+}  // namespace
+
 LaneValue KernelCompiler::value(const Expr& expr) {
   const Dtype dtype = expr->dtype;
   return match(
@@ -56,6 +75,7 @@ LaneValue KernelCompiler::unary(const Unary& node, Dtype dtype) {
   op.dtype = dtype;
   op.code = static_cast<std::uint8_t>(node.op);
   op.uniform = operand.is_uniform() ? 9 : 0;
+  count_as(kind_of(dtype, "other"));
   return {result, false, std::nullopt};
 }
 
@@ -78,6 +98,7 @@ LaneValue KernelCompiler::binary_of(BinaryOp op, const LaneValue& a, const LaneV
   step.from = b.dtype();
   step.code = static_cast<std::uint8_t>(op);
   step.uniform = static_cast<std::uint8_t>((a.is_uniform() ? 1 : 0) | (b.is_uniform() ? 2 : 0) | (uniform ? 8 : 0));
+  count_as(kind_of(a.dtype(), word_of(op)));
   return {result, false, std::nullopt};
 }
 
@@ -152,6 +173,7 @@ LaneValue KernelCompiler::convert(const LaneValue& from, Dtype dtype) {
   op.dtype = dtype;
   op.from = from.dtype();
   op.uniform = from.is_uniform() ? 9 : 0;
+  count_as("convert");
   return {result, false, std::nullopt};
 }
 
@@ -160,6 +182,7 @@ LaneValue KernelCompiler::call(const Call& node, Dtype dtype) {
     const std::string outer = text_;
     text_ = node.function;
     const LaneValue result = compile_instruction(*this, node, dtype);
+    count_as(node.function);
     text_ = outer;
     return result;
   }
@@ -193,6 +216,7 @@ LaneValue KernelCompiler::call(const Call& node, Dtype dtype) {
   for (std::size_t n = 0; n < 3; ++n)
     if (arguments[n].is_uniform()) op.uniform = static_cast<std::uint8_t>(op.uniform | 1u << n);
   if (uniform) op.uniform |= 8;
+  count_as(kind_of(of, node.function));
   return {result, false, std::nullopt};
 }
 
@@ -315,6 +339,9 @@ LaneValue KernelCompiler::load(const Load& node) {
   op.object = &site;
   op.dst = result.cell;
   op.a = element.cell;
+  op.uniform = element.is_uniform ? 1 : 0;
+  count_access(AccessKind::Load, access, site);
+  count_as(site.is_shared ? "load shared" : "load global");
   return {result, false, std::nullopt};
 }
 

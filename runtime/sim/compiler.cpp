@@ -255,10 +255,22 @@ WarpOp& KernelCompiler::emit(WarpOp::Run run) {
 std::uint32_t KernelCompiler::statement_number() {
   std::vector<StatementInfo>& known = program_.statements;
   const auto is_this = [&](const StatementInfo& info) {
-    return info.span.line == span_.line && info.span.column == span_.column && info.span.file == span_.file && info.text == text_;
+    return info.span.line == span_.line && info.span.column == span_.column && info.span.file == span_.file && info.ir_line == ir_line_ && info.text == text_;
   };
-  if (known.empty() || !is_this(known.back())) known.push_back({span_, text_, loops_});
+  if (known.empty() || !is_this(known.back())) known.push_back({span_, ir_line_, text_, loops_});
   return static_cast<std::uint32_t>(known.size() - 1);
+}
+
+void KernelCompiler::count_as(std::string kind) {
+  if (environment_.counts) program_.instructions.push_back({position() - 1, std::move(kind)});
+}
+
+void KernelCompiler::count_access(AccessKind kind, const Access& access, const MemorySite& memory, int width, const MapInfo* map) {
+  if (environment_.counts) program_.accesses.push_back({position() - 1, kind, &memory, map, width, access.span});
+}
+
+void KernelCompiler::count_branch(std::string text) {
+  if (environment_.counts) program_.branches.push_back({position() - 1, std::move(text)});
 }
 
 Operand KernelCompiler::new_operand(Dtype dtype, bool is_uniform) {
@@ -295,7 +307,9 @@ void KernelCompiler::body(const Block& statements) {
 void KernelCompiler::statement(const Stmt& stmt) {
   const Span outer_span = span_;
   const std::string outer_text = text_;
+  const int outer_line = ir_line_;
   if (stmt->span.is_known()) span_ = stmt->span;
+  if (!environment_.ir_lines.empty()) ir_line_ = environment_.ir_lines.at(next_statement_++);
   text_.clear();
   const auto tile_stage = [&](const char* what) { internal_error(fmt::format("the simulator met {} at the thread stage", what)); };
   match(
@@ -309,10 +323,20 @@ void KernelCompiler::statement(const Stmt& stmt) {
         const Scope scope = enter();
         text_ = node.op;
         compile_instruction(*this, node);
+        count_as(node.op);
         leave(scope);
       });
   span_ = outer_span;
   text_ = outer_text;
+  ir_line_ = outer_line;
+}
+
+// Statements that are printed and not compiled.
+void KernelCompiler::skip(const Block& statements) {
+  walk(statements, [&](const Stmt&) {
+    ++next_statement_;
+    return true;
+  });
 }
 
 void KernelCompiler::loop(const Loop& node, std::size_t axis) {
@@ -349,6 +373,8 @@ void KernelCompiler::loop(const Loop& node, std::size_t axis) {
   if (is_timed) loops_.pop_back();
   const std::size_t next = position();
   bound(emit(all_uniform ? run_uniform_next : run_lane_next));
+  if (node.kind == LoopKind::Serial) count_as("branch");
+  if (!all_uniform) count_branch(print_axis(bounds));
   land_at(next, first);
   land(entry);
   if (!all_uniform) emit(run_rejoin).dst = entered.cell;
@@ -359,7 +385,9 @@ void KernelCompiler::branch(const If& node) {
   const Scope scope = enter();
   const LaneValue condition = settled(value(node.condition));
   if (condition.constant) {
+    if (condition.constant->i == 0) skip(node.then_body);
     body(condition.constant->i != 0 ? node.then_body : node.else_body);
+    if (condition.constant->i != 0) skip(node.else_body);
     leave(scope);
     return;
   }
@@ -372,6 +400,8 @@ void KernelCompiler::branch(const If& node) {
     return at;
   };
   const std::size_t start = steer(run_branch);
+  count_as("branch");
+  count_branch("if " + print(node.condition));
   body(node.then_body);
   land(start);
   if (!node.else_body.empty()) {
@@ -458,6 +488,8 @@ void KernelCompiler::store_value(const Store& node) {
   MemorySite& site = memory_site(node.target, element);
   WarpOp& op = emit(node.atomic ? run_atomic : run_of_store(site));
   if (node.atomic) op.code = static_cast<std::uint8_t>(tilewright::binary_of(*node.atomic, site.dtype));
+  count_access(node.atomic ? AccessKind::Atomic : AccessKind::Store, node.target, site);
+  count_as(fmt::format("{} {}", node.atomic ? "atomic" : "store", site.is_shared ? "shared" : "global"));
   op.object = &site;
   op.a = element.cell;
   op.b = stored.at.cell;

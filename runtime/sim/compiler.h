@@ -16,6 +16,8 @@ struct SimEnvironment {
   std::vector<std::pair<std::string, std::int64_t>> dims;
   std::map<std::string, GlobalTensor*> tensors;
   bool checks = true;
+  std::vector<int> ir_lines;  // of the kernel's statements in the order of printing; empty: not asked for
+  bool counts = false;        // KernelProgram says what the counters have to know
 };
 
 // Throws UserError `unsupported: …` for what the simulator does not execute.
@@ -46,6 +48,10 @@ class KernelCompiler {
   bool is_register_buffer(const std::string& name) const;
   KernelProgram& program() { return program_; }
   WarpOp& emit(WarpOp::Run run);
+  // The step emitted last is counted: as an instruction, as an access (a thread moves `width` elements), as a branch.
+  void count_as(std::string kind);
+  void count_access(AccessKind kind, const Access& access, const MemorySite& memory, int width = 1, const MapInfo* map = nullptr);
+  void count_branch(std::string text);
   Operand new_operand(Dtype dtype, bool is_uniform);
   [[noreturn]] void unsupported(const std::string& what) const;
   [[noreturn]] void unsupported(const std::string& what, Span span) const;
@@ -113,6 +119,7 @@ class KernelCompiler {
   void leave(const Scope& scope);
   void find_asynchronous();
   std::uint32_t statement_number();
+  void skip(const Block& statements);
   std::size_t position() const { return program_.code.size(); }
   // The step at `from` jumps to the next one emitted.
   void land(std::size_t from) { program_.code[from].jump = static_cast<std::int32_t>(position()) - static_cast<std::int32_t>(from); }
@@ -130,6 +137,8 @@ class KernelCompiler {
   std::uint32_t constant_end_ = 0;  // bytes of constants so far; they have `first_cell_` bytes at most
   std::uint32_t next_cell_ = 0;
   std::vector<LoopName> loops_;  // around the statement
+  std::size_t next_statement_ = 0;  // in the order of printing
+  int ir_line_ = 0;
   Span span_;
   std::string text_;  // of the statement, for messages
 };

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "ir/diagnostic.h"
+#include "runtime/sim/boxes.h"
 #include "runtime/sim/faults.h"
 #include "runtime/sim/mbarriers.h"
 #include "runtime/sim/rows.h"
@@ -29,27 +30,11 @@ void report(Warp& warp, const WarpOp& op, FaultKind kind, int lane, const std::s
 // Calls f(byte in the tensor of the row's first element, first and end of the elements inside, byte in shared memory) for each row of the box.
 template <class F>
 void each_row(const MapInfo& map, const PendingCopy& copy, F&& f) {
-  const std::int64_t bytes = bytes_of(map.tensor->dtype);
-  const auto& at = copy.coordinates;
-  const std::int64_t first = std::clamp<std::int64_t>(-at[0], 0, map.box[0]);
-  const std::int64_t end = std::clamp<std::int64_t>(map.extent[0] - at[0], first, map.box[0]);
   std::int64_t shared = copy.shared_byte;
-  std::array<std::int64_t, 5> n{};
-  for (n[4] = 0; n[4] < map.box[4]; ++n[4])
-    for (n[3] = 0; n[3] < map.box[3]; ++n[3])
-      for (n[2] = 0; n[2] < map.box[2]; ++n[2])
-        for (n[1] = 0; n[1] < map.box[1]; ++n[1]) {
-          std::int64_t element = 0;
-          bool is_inside = true;
-          for (std::size_t axis = 4; axis >= 1; --axis) {
-            const std::int64_t position = at[axis] + n[axis];
-            is_inside &= position >= 0 && position < map.extent[axis];
-            element = (element + position) * map.extent[axis - 1];
-          }
-          element += at[0];
-          f(element * bytes, is_inside ? first : 0, is_inside ? end : 0, shared);
-          shared += map.row_bytes();
-        }
+  each_box_row(map, copy.coordinates, [&](std::int64_t byte, std::int64_t first, std::int64_t end) {
+    f(byte, first, end, shared);
+    shared += map.row_bytes();
+  });
 }
 
 void land_load(const PendingCopy& copy, SimBlock& block) {
@@ -340,6 +325,11 @@ void check_dtype(KernelCompiler& compiler, const Instr& instr, const InstrSite& 
   if (!site.memory.is_shared) compiler.refuse(fmt::format("`{}` of `{}`, which is not shared", instr.op, site.memory.name));
 }
 
+void count_box(KernelCompiler& compiler, AccessKind kind, const Access& place) {
+  const InstrSite& site = compiler.program().instr_sites.back();
+  compiler.count_access(kind, place, site.memory, static_cast<int>(site.map->bytes() / bytes_of(site.memory.dtype)), site.map);
+}
+
 }  // namespace
 
 void land_copy(SimCluster& cluster, std::size_t index) {
@@ -382,6 +372,7 @@ void compile_box_load(KernelCompiler& compiler, const Instr& instr) {
   op.a = element.cell;
   op.uniform = element.is_uniform ? 1 : 0;
   op.code = is_multicast ? 1 : 0;
+  count_box(compiler, AccessKind::BoxLoad, place_of(instr, 0));
 }
 
 void compile_box_store(KernelCompiler& compiler, const Instr& instr) {
@@ -396,6 +387,7 @@ void compile_box_store(KernelCompiler& compiler, const Instr& instr) {
   op.object = &compiler.program().instr_sites.emplace_back(std::move(site));
   op.a = element.cell;
   op.uniform = element.is_uniform ? 1 : 0;
+  count_box(compiler, AccessKind::BoxStore, place_of(instr, instr.operands.size() - 1));
 }
 
 void compile_bulk_commit(KernelCompiler& compiler, const Instr&) {
@@ -424,6 +416,8 @@ void compile_element_copy(KernelCompiler& compiler, const Instr& instr) {
   op.b = from.cell;
   op.uniform = static_cast<std::uint8_t>((to.is_uniform ? 1 : 0) | (from.is_uniform ? 2 : 0));
   op.jump = bytes;
+  const MemorySite& source_site = compiler.program().instr_sites.back().source;
+  compiler.count_access(AccessKind::ElementCopy, place_of(instr, 1), source_site, std::max(1, bytes / bytes_of(source_site.dtype)));
 }
 
 void compile_element_commit(KernelCompiler& compiler, const Instr&) {

@@ -184,6 +184,7 @@ void compile_vector(KernelCompiler& compiler, const Instr& instr) {
   op.a = element.cell;
   op.b = first.cell;
   op.uniform = element.is_uniform ? 3 : 2;
+  compiler.count_access(is_store ? AccessKind::Store : AccessKind::Load, memory->access, compiler.program().vector_sites.back().memory, compiler.program().vector_sites.back().width);
 }
 
 LaneValue compile_simple(KernelCompiler& compiler, const Call& call, Dtype dtype, WarpOp::Run run, bool is_uniform) {

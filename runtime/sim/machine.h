@@ -13,6 +13,7 @@
 #include "ir/expr.h"
 #include "ir/plan.h"
 #include "ir/scalar.h"
+#include "runtime/sim/counts.h"
 
 namespace tilewright {
 
@@ -285,8 +286,30 @@ struct LoopName {
 
 struct StatementInfo {
   Span span;
+  int ir_line = 0;   // in the printed plan; 0: not asked for
   std::string text;  // of an instruction: its name
   std::vector<LoopName> loops;
+};
+
+// ---- What the counters have to know of the steps.
+struct CountedAccess {
+  std::size_t step = 0;
+  AccessKind kind = AccessKind::Load;
+  const MemorySite* memory = nullptr;  // of a box: its side in shared memory
+  const MapInfo* map = nullptr;        // of a box
+  int width = 1;                       // elements a thread
+  Span span;
+};
+
+struct CountedBranch {
+  std::size_t step = 0;
+  std::string text;
+};
+
+// The step is the one that stands for an operation; the others of it count as nothing.
+struct CountedInstruction {
+  std::size_t step = 0;
+  std::string kind;
 };
 
 struct SharedBufferInfo {
@@ -340,6 +363,9 @@ struct KernelProgram {
   bool checks = true;
   bool is_independent = true;  // no block sees what another wrote
   std::vector<StatementInfo> statements;
+  std::vector<CountedAccess> accesses;
+  std::vector<CountedBranch> branches;
+  std::vector<CountedInstruction> instructions;
   std::deque<MemorySite> memory_sites;
   std::deque<RegisterSite> register_sites;
   std::deque<VectorSite> vector_sites;

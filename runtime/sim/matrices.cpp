@@ -104,6 +104,12 @@ const WarpOp* run_load(const WarpOp& op, Warp& warp) {
   return following(op);
 }
 
+// Each thread gives the address of a row.
+void count_rows(KernelCompiler& compiler, AccessKind kind, const Access& place) {
+  const MemorySite& memory = compiler.program().instr_sites.back().memory;
+  compiler.count_access(kind, place, memory, static_cast<int>(row_bytes / bytes_of(memory.dtype)));
+}
+
 }  // namespace
 
 void compile_store_matrix(KernelCompiler& compiler, const Instr& instr) {
@@ -114,6 +120,7 @@ void compile_store_matrix(KernelCompiler& compiler, const Instr& instr) {
   site.operands = operands_of(compiler, {instr.operands.begin() + 1, instr.operands.end()});
   WarpOp& op = compiler.emit(run_store);
   op.object = &compiler.program().instr_sites.emplace_back(std::move(site));
+  count_rows(compiler, AccessKind::Store, place_of(instr, 0));
   op.a = element.cell;
   op.uniform = element.is_uniform ? 1 : 0;
 }
@@ -133,6 +140,7 @@ void compile_load_matrix(KernelCompiler& compiler, const Instr& instr) {
   WarpOp& op = compiler.emit(run_load);
   op.code = instr.op.ends_with("trans") ? 1 : 0;
   op.object = &compiler.program().instr_sites.emplace_back(std::move(site));
+  count_rows(compiler, AccessKind::Load, place_of(instr, tiles));
   op.a = element.cell;
   op.uniform = element.is_uniform ? 1 : 0;
 }

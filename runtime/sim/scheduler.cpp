@@ -7,11 +7,13 @@
 #include <atomic>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <thread>
 
 #include "ir/diagnostic.h"
 #include "runtime/sim/clusters.h"
 #include "runtime/sim/copies.h"
+#include "runtime/sim/counter.h"
 #include "runtime/sim/race_report.h"
 
 namespace tilewright {
@@ -31,9 +33,10 @@ struct StepLimit {
 // Blocks are resident in clusters; a kernel without clusters has one block in each.
 class Sm {
  public:
-  Sm(const KernelProgram& program, std::int64_t number, std::int64_t sms, std::int64_t room, std::uint64_t seed, StepLimit& limit)
+  Sm(const KernelProgram& program, std::int64_t number, std::int64_t sms, std::int64_t room, std::uint64_t seed, StepLimit& limit, bool counts)
       : program_(program), next_cluster_(number), stride_(sms), limit_(limit) {
     core_.faults = &faults_;
+    if (counts) counter_.emplace(program);
     core_.random = (seed * 0x9e3779b97f4a7c15ull) ^ (static_cast<std::uint64_t>(number + 1) * 0xbf58476d1ce4e5b9ull);
     if (core_.random == 0) core_.random = 1;
     order_ = order_of(seed);
@@ -58,7 +61,7 @@ class Sm {
     std::int64_t left = most;
     const WarpOp* next = warp.next;
     while (left > 0 && warp.state == WarpState::Ready) {
-      next = next->run(*next, warp);
+      next = counter_ ? counted_step(*next, warp) : next->run(*next, warp);
       --left;
     }
     warp.next = next;
@@ -73,9 +76,18 @@ class Sm {
   }
 
   const SimCore& core() const { return core_; }
+  Counter& counter() { return *counter_; }
   const FaultLog& faults() const { return faults_; }
 
  private:
+  const WarpOp* counted_step(const WarpOp& op, Warp& warp) {
+    const LaneMask mask = warp.mask;
+    counter_->before(op, warp);
+    const WarpOp* next = op.run(op, warp);
+    counter_->behind(op, warp, mask, next);
+    return next;
+  }
+
   // What stays the same for every cluster that runs in this place.
   void prepare(SimCluster& cluster) {
     cluster.blocks.resize(static_cast<std::size_t>(program_.cluster_size()));
@@ -289,6 +301,7 @@ class Sm {
   const KernelProgram& program_;
   SimCore core_;
   FaultLog faults_;
+  std::optional<Counter> counter_;
   std::vector<std::unique_ptr<SimCluster>> clusters_;
   std::int64_t next_cluster_;
   std::int64_t stride_;
@@ -336,9 +349,12 @@ std::int64_t resident_blocks(std::int64_t threads, std::int64_t shared_bytes) {
   return std::max<std::int64_t>(1, std::min({blocks_of_sm, threads_of_sm / whole_warps, shared_bytes_of_sm / (shared_bytes + 1024)}));
 }
 
-LaunchResult launch(const KernelProgram& program, const SimulatorOptions& options, std::uint64_t seed, std::int64_t steps_left, FaultLog& faults) {
+LaunchResult launch(const KernelProgram& program, const SimulatorOptions& options, std::uint64_t seed, std::int64_t steps_left, FaultLog& faults, std::vector<KernelCounts>* counts) {
   LaunchResult result;
-  if (program.blocks() == 0) return result;
+  if (program.blocks() == 0) {
+    if (counts != nullptr) counts->push_back(Counter(program).counts());
+    return result;
+  }
   if (program.shared_bytes > shared_bytes_of_block)
     throw UserError({}, fmt::format("kernel `{}` needs {} bytes of shared memory, and a block has {} at most", program.name, program.shared_bytes, shared_bytes_of_block));
   StepLimit limit;
@@ -349,7 +365,7 @@ LaunchResult launch(const KernelProgram& program, const SimulatorOptions& option
   const std::int64_t count = has_clusters ? 1 : std::min<std::int64_t>(std::max(1, options.sms), program.blocks());
   const std::int64_t room = has_clusters ? std::max<std::int64_t>(1, options.sms * sm_room / program.cluster_size()) : sm_room;
   std::vector<std::unique_ptr<Sm>> sms;
-  for (std::int64_t n = 0; n < count; ++n) sms.push_back(std::make_unique<Sm>(program, n, count, room, seed, limit));
+  for (std::int64_t n = 0; n < count; ++n) sms.push_back(std::make_unique<Sm>(program, n, count, room, seed, limit, counts != nullptr));
   if (program.is_independent) run_side_by_side(sms);
   else run_in_turns(sms, seed);
   for (const auto& sm : sms) {
@@ -359,6 +375,10 @@ LaunchResult launch(const KernelProgram& program, const SimulatorOptions& option
     result.error = {static_cast<int>(sm->core().error_site), sm->core().error_value};
   }
   result.steps = limit.taken.load();
+  if (counts != nullptr) {
+    for (std::size_t n = 1; n < sms.size(); ++n) sms[0]->counter().merge(sms[n]->counter());
+    counts->push_back(sms[0]->counter().counts());
+  }
   return result;
 }
 

@@ -20,6 +20,8 @@ class Simulation {
  public:
   Simulation(const Plan& plan, Arguments& arguments, const SimulatorOptions& options) : plan_(plan), arguments_(arguments), options_(options) {
     environment_.checks = options.checks;
+    environment_.counts = options.counts != nullptr;
+    if (environment_.counts) print(plan, lines_);
     resolve_dims();
     for (const Param& param : plan.params) {
       const auto tensor = arguments.tensors.find(param.name);
@@ -107,14 +109,26 @@ class Simulation {
 
   void run_kernel(const Kernel& kernel) {
     for (const auto& tensor : tensors_) tensor->marks.reset();  // a launch sees all that launches before have done
+    environment_.ir_lines = lines_of(kernel);
     const KernelProgram program = compile_for_simulator(plan_, kernel, environment_);
     FaultLog faults;
     std::int64_t left = 0;
     if (options_.most_steps > 0) left = std::max<std::int64_t>(1, options_.most_steps - steps_);
-    const LaunchResult result = launch(program, options_, options_.seed + 0x632be59bd9b4e019ull * launches_++, left, faults);
+    const LaunchResult result = launch(program, options_, options_.seed + 0x632be59bd9b4e019ull * launches_++, left, faults, options_.counts);
     steps_ += result.steps;
     if (result.has_error && !report_.error) report_.error = result.error;
     for (std::string& sentence : faults.sentences()) report_.faults.push_back(std::move(sentence));
+  }
+
+  // Where the kernel's statements stand in the printed plan; those of kernels are all that a plan has.
+  std::vector<int> lines_of(const Kernel& kernel) {
+    std::vector<int> lines;
+    if (lines_.empty()) return lines;
+    walk(kernel.body, [&](const Stmt&) {
+      lines.push_back(lines_.at(next_line_++).line);
+      return true;
+    });
+    return lines;
   }
 
   // Each element of an output has a value in the end.
@@ -142,6 +156,8 @@ class Simulation {
   std::vector<std::unique_ptr<GlobalTensor>> tensors_;
   std::vector<std::unique_ptr<HostTensor>> own_;
   RunReport report_;
+  std::vector<PrintedLine> lines_;  // empty: not asked for
+  std::size_t next_line_ = 0;
   std::int64_t steps_ = 0;
   std::uint64_t launches_ = 0;
 };

@@ -1,0 +1,70 @@
+// explain --access: what a program's accesses cost, in words, and the schedule line that cures it.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "frontend/program.h"
+#include "runtime/library/access_report.h"
+#include "runtime/library/inputs.h"
+
+namespace tilewright {
+
+namespace {
+
+struct Reported {
+  std::vector<KernelNote> report;
+  std::string text;
+};
+
+Reported report_of(const std::string& text, const DimMap& dims) {
+  const Program program = parse_program(text, "p.tw");
+  const TensorFn& fn = choose_fn(program);
+  const Selection selection = select_schedule(program, fn, dims, {});
+  AccessRequest request;
+  request.fn = &fn;
+  request.selection = &selection;
+  request.dims = dims;
+  request.sources = {{"p.tw", text}};
+  InputRequest inputs;
+  Reported result;
+  result.report = access_report(rungs_of(fn, selection, dims, "sm_90a").back().plan, make_inputs(fn, dims, inputs), request);
+  result.text = text_of(result.report);
+  return result;
+}
+
+bool says(const Reported& reported, const std::string& sentence) { return reported.text.find(sentence) != std::string::npos; }
+
+const std::string product = "fn f(A: f32[M, K], B: f32[K, N]) -> C: f32[M, N] {\n  C[i, j] = sum[k] A[i, k] * B[k, j]\n}\n";
+const DimMap sizes = {{"M", 64}, {"N", 64}, {"K", 64}};
+
+}  // namespace
+
+TEST_SUITE("sim") {
+  TEST_CASE("access report: threads along rows, and the bind that turns them round") {
+    const Reported wrong = report_of(product + "schedule f \"s\" { tile block i 32, j 8; bind i thread.x, j thread.y }\n", sizes);
+    CHECK(says(wrong, "`A[i, k]`: 32 lanes read 32 sectors, 4 would do: the lanes walk rows; `bind i thread.y, j thread.x`"));
+    CHECK(says(wrong, "`C[i, j]`: 32 lanes write 32 sectors, 4 would do: the lanes walk rows; `bind i thread.y, j thread.x`"));
+    CHECK(says(wrong, "`A`: every element is asked for 64 times"));
+    CHECK(wrong.report[0].accesses[0].line == 2);
+    const Reported right = report_of(product + "schedule f \"s\" { tile block i 8, j 32; bind i thread.y, j thread.x }\n", sizes);
+    CHECK(!says(right, "lanes read"));
+    CHECK(!says(right, "lanes write"));
+    CHECK(says(right, "`tile block i 8, j 32, k 16`, `stage A in shared at k.block`"));
+  }
+
+  TEST_CASE("access report: a transposition is cured by staging, its conflicts by padding") {
+    const std::string turn = "fn f(A: f32[M, N]) -> B: f32[N, M] {\n  B[j, i] = A[i, j]\n}\n";
+    const DimMap square = {{"M", 64}, {"N", 64}};
+    const std::string tiles = "schedule f \"s\" { tile block j 32, i 32; bind j thread.y, i thread.x";
+    CHECK(says(report_of(turn + tiles + " }\n", square), "`A[i, j]`: 32 lanes read 32 sectors, 4 would do: the lanes walk rows; `stage A in shared at i.block`"));
+    CHECK(says(report_of(turn + tiles + "; stage A in shared at i.block }\n", square), "`A[i, j]` in `As`: a warp takes 32 passes over the banks, 1 would do; `stage A in shared at i.block pad 1`"));
+    const Reported padded = report_of(turn + tiles + "; stage A in shared at i.block pad 1 }\n", square);
+    CHECK(!says(padded, "would do"));
+  }
+
+  TEST_CASE("access report: updates that meet on one element") {
+    CHECK(says(report_of("fn f(X: u8[N]) -> H: i32[4] {\n  H[X[i] / 64] += 1\n}\nschedule f \"s\" { tile block i 128; bind i thread.x }\n", {{"N", 1024}}), "meet on one element and wait for each other"));
+  }
+}
+
+}  // namespace tilewright
