@@ -30,6 +30,7 @@ struct SimulatorOptions {
   std::uint64_t seed = 1;
   bool checks = true;  // races and initialisation; bounds are always checked
   std::int64_t most_steps = 0;
+  bool names_ir_lines = false;  // reports name the lines of the printed plan too: for a plan that was made from a program
   std::vector<KernelCounts>* counts = nullptr;  // gets one a launch, in order; null: nothing is counted, and that costs nothing
 };
 

@@ -240,7 +240,9 @@ class Measuring {
         judge_hand_into(entry);
         continue;
       }
-      RunReport report = simulate(entry.plan->plan, results);
+      SimulatorOptions options;
+      options.names_ir_lines = true;
+      RunReport report = simulate(entry.plan->plan, results, options);
       judge_into(entry, inputs, result_.check_dims, results, report);
     }
   }

@@ -188,6 +188,7 @@ RunReport execute(const Plan& plan, Arguments& arguments, const ExecutionRequest
     case DeviceKind::Sim: {
       SimulatorOptions options;
       options.seed = request.seed;
+      options.names_ir_lines = !threads;  // of a plan that was finished here
       return simulate(threads_of(), arguments, options);
     }
     case DeviceKind::Cpu:

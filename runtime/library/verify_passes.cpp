@@ -69,6 +69,7 @@ Outcome run(const Plan& plan, const std::map<std::string, HostTensor>& inputs, c
   if (is_thread_stage(plan)) {
     SimulatorOptions options;
     options.seed = seed;
+    options.names_ir_lines = true;
     report = simulate(plan, arguments, options);
   } else {
     InterpreterOptions options;

@@ -90,7 +90,9 @@ std::string threads_text(const Warp& warp, LaneMask lanes) {
 
 std::string place_text(const KernelProgram& program, std::uint32_t statement) {
   const StatementInfo& info = program.statements[statement];
-  return info.span.is_known() ? fmt::format("line {}", info.span.line) : fmt::format("kernel `{}`", program.name);
+  const std::string ir_line = info.ir_line > 0 ? fmt::format("IR line {}", info.ir_line) : "";
+  if (!info.span.is_known()) return ir_line.empty() ? fmt::format("kernel `{}`", program.name) : ir_line;
+  return fmt::format("line {}{}{}", info.span.line, ir_line.empty() ? "" : ", ", ir_line);
 }
 
 std::string indices_text(const Warp& warp, const std::vector<Operand>& index, int lane) {

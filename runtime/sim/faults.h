@@ -41,7 +41,7 @@ class FaultLog {
 std::string thread_text(const Warp& warp, int lane);          // `thread (3, 0) of block (1, 2)`
 std::string threads_text(const Warp& warp, LaneMask lanes);   // `threads (0, 0) to (15, 1)`, without the block
 std::string block_text(const SimBlock& block);
-std::string place_text(const KernelProgram& program, std::uint32_t statement);  // `line 7`, or the kernel without lines
+std::string place_text(const KernelProgram& program, std::uint32_t statement);  // `line 7, IR line 21`, or the kernel without lines
 std::string indices_text(const Warp& warp, const std::vector<Operand>& index, int lane);  // `[3, 17]`
 
 // ---- Faults of accesses.

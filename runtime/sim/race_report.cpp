@@ -33,6 +33,18 @@ struct PastText {
   std::string remedy;
 };
 
+// What would order two threads.
+std::string what_orders_threads(const Race& race, Party party) {
+  if (race.cluster >= 0) return "only the end of the launch would";
+  const bool both_write = race.kind == Use::Write && race.past == Use::Write;
+  if (both_write && race.op->statement == race.statement && race.is_same_trip) return "only one of them may write it";
+  const SimBlock& block = *race.warp->block;
+  const std::size_t warps = block.warps.size();
+  const std::size_t warp = party / lane_count;
+  if (warp / warps != static_cast<std::size_t>(block.rank)) return "the cluster's barrier would";
+  return !race.is_async && warp % warps == static_cast<std::size_t>(race.warp->index) ? "`barrier.warp` would" : "a barrier would";
+}
+
 PastText past_text(const ClusterClocks& clocks, const Race& race) {
   const SimBlock& block = *race.warp->block;
   const KernelProgram& program = *block.program;
@@ -47,7 +59,7 @@ PastText past_text(const ClusterClocks& clocks, const Race& race) {
     return &its == &block ? text.substr(0, of) : text;
   };
   const Party party = race.party;
-  if (party < parties.threads) return {thread(party), ""};
+  if (party < parties.threads) return {thread(party), what_orders_threads(race, party)};
   if (party < parties.bulk_reads) return {fmt::format("the copy by `cp.async` of {}", thread(party - parties.elements)), "`cp.async.wait` and a barrier would"};
   if (party < parties.bulk_writes) return {fmt::format("the copy engine for {}", thread(party - parties.bulk_reads)), "`bulk.wait_group.read` by that thread and a barrier would"};
   if (party < parties.warpgroups) return {fmt::format("the copy engine for {}", thread(party - parties.bulk_writes)), "`bulk.wait_group` by that thread and a barrier would"};
@@ -77,7 +89,9 @@ void report_race(const ClusterClocks& clocks, const Race& race) {
       const Moment& moment = its.history[race.time % its.history.size()];
       if (moment.time == race.time) past_loops = &moment.loops;
     }
-    const PastText past = past_text(clocks, race);
+    Race known = race;
+    known.is_same_trip = past_loops == nullptr || *past_loops == warp.clock->loops;
+    const PastText past = past_text(clocks, known);
     std::string end = "nothing orders them";
     if (race.is_unfenced) end = fmt::format("`{}` is missing between them, in front of the barrier or arrival", race.kind == Use::Use ? "fence.mbarrier_init" : "fence.proxy.async.shared");
     else if (!past.remedy.empty()) end += ": " + past.remedy;

@@ -20,6 +20,7 @@ struct Race {
   bool is_async = false;       // the access that comes now is the copy engine's or a tensor core's
   bool is_unfenced = false;    // it is ordered, but not for the async proxy
   std::int64_t cluster = -1;   // of the access before, where it is another
+  bool is_same_trip = false;   // both accesses are in the same trip of the loops around them, as far as is known
 };
 
 void report_race(const ClusterClocks& clocks, const Race& race);

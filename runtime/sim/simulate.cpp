@@ -21,7 +21,7 @@ class Simulation {
   Simulation(const Plan& plan, Arguments& arguments, const SimulatorOptions& options) : plan_(plan), arguments_(arguments), options_(options) {
     environment_.checks = options.checks;
     environment_.counts = options.counts != nullptr;
-    if (environment_.counts) print(plan, lines_);
+    if (environment_.counts || options.names_ir_lines) print(plan, lines_);
     resolve_dims();
     for (const Param& param : plan.params) {
       const auto tensor = arguments.tensors.find(param.name);

@@ -1,7 +1,9 @@
-// explain --access: what a program's accesses cost, in words, and the schedule line that cures it.
+// What the simulator tells of a program: explain --access, and the lines that its reports name.
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <regex>
+#include <sstream>
 
 #include "frontend/program.h"
 #include "runtime/library/access_report.h"
@@ -60,6 +62,31 @@ TEST_SUITE("sim") {
     CHECK(says(report_of(turn + tiles + "; stage A in shared at i.block }\n", square), "`A[i, j]` in `As`: a warp takes 32 passes over the banks, 1 would do; `stage A in shared at i.block pad 1`"));
     const Reported padded = report_of(turn + tiles + "; stage A in shared at i.block pad 1 }\n", square);
     CHECK(!says(padded, "would do"));
+  }
+
+  TEST_CASE("a race names both lines of the program and both of the IR") {
+    const Program program = parse_program(product + "schedule f \"s\" { tile block i 16, j 16, k 16; bind i thread.y, j thread.x; stage A, B in shared at k.block }\n", "p.tw");
+    const TensorFn& fn = choose_fn(program);
+    const Selection selection = select_schedule(program, fn, sizes, {});
+    Plan plan = thread_stage(rungs_of(fn, selection, sizes, "sm_90a").back().plan, target_for("sm_90a"));
+    Kernel& kernel = std::get<Kernel>(plan.steps.back());
+    kernel.body = rewrite_statements(kernel.body, [](const Stmt& stmt) { return as<Instr>(stmt) ? Block{} : Block{stmt}; });  // no barriers
+    std::vector<std::string> lines{""};
+    std::istringstream text(print(plan));
+    for (std::string line; std::getline(text, line);) lines.push_back(line);
+    SimulatorOptions options;
+    options.names_ir_lines = true;
+    Arguments arguments = bind_arguments(plan, make_inputs(fn, sizes, {}), sizes);
+    const RunReport report = simulate(plan, arguments, options);
+    std::size_t races = 0;
+    const std::regex places(R"(race on `([AB]s)\[.*\(line 2, IR line (\d+)[,)].*\(line 2, IR line (\d+)[,)].*nothing orders them: .* would.*)");
+    for (const std::string& fault : report.faults) {
+      std::smatch found;
+      if (!std::regex_match(fault, found, places)) continue;
+      ++races;
+      for (const std::size_t n : {std::size_t{2}, std::size_t{3}}) CHECK_MESSAGE(lines.at(std::stoul(found[n].str())).find(found[1].str() + "[") != std::string::npos, fault);
+    }
+    CHECK(races >= 2);
   }
 
   TEST_CASE("access report: updates that meet on one element") {
