@@ -30,7 +30,7 @@ constexpr VerbRow verbs[] = {
     {"help", "a schedule line, a topic, or a verb", "tilewright help stage", help_verb, "h"},
     {"dump", "IR, CUDA C, LLVM IR, PTX and SASS after any or every line", "tilewright dump examples/ch05_tiled_matmul/matmul.tw --schedule \"ch5 tiled\" --after all --emit ir,cuda,ptx,sass --arch sm_90a -o out", dump_verb, "pdsm"},
     {"ladder", "the rungs of a schedule, each run and measured", "tilewright ladder examples/ch05_tiled_matmul/matmul.tw", ladder_verb, "pdstb"},
-    {"compare", "generated kernels beside hand kernels and libraries", "tilewright compare examples/ch05_tiled_matmul/matmul.tw --hand my.cu", compare_verb, "pdstcb"},
+    {"compare", "generated kernels beside hand kernels and libraries", "tilewright compare examples/ch05_tiled_matmul/matmul.tw --hand my.cu", compare_verb, "pdstcwb"},
     {"bench", "time the benches of a program", "tilewright bench examples/ch02_vecadd/vecadd.tw", bench_verb, "pdstb"},
     {"info", "GPUs, driver and tools: found where, which version, how to get what is missing", "tilewright info", info_verb, "j"},
     {"passes", "the schedule lines and the finishing passes, in order", "tilewright passes", passes_verb, "j"},
@@ -82,6 +82,7 @@ void add_options(CLI::App& app, const VerbRow& verb, Options& options) {
         app.add_option("--rounds", options.rounds, "rounds of interleaved timing")->check(CLI::Range(1, 1000))->capture_default_str();
         app.add_flag("--once", options.once, "one launch each");
         break;
+      case 'w': app.add_option("--with", options.others, "a further schedule of the fn, by a unique beginning, or a plan file (.ir), timed beside it by --backend; may be given often"); break;
       case 'c': app.add_option("--hand", options.hand_file, "a .cu file of your own, with `// launch k<<<grid, block>>>(arguments)` above its kernel; without a GPU it is checked on the PTX machine"); break;
       case 'h': app.add_option("topic", options.topic, "a verb, a schedule line, or a topic"); break;
       case 'b':

@@ -31,7 +31,7 @@ CompileTimings time_one(const Options& options, const std::string& text) {
   CompileTimings result;
   Lap lap;
   LoadedProgram loaded;
-  if (is_plan_file(options))
+  if (is_plan_file(options.file))
     loaded = load(options);
   else
     loaded.program = parse_program(text, options.file);

@@ -52,10 +52,12 @@ ExitCode compare_verb(const Options& options) {
   LoadedProgram loaded = load(options);
   MeasureRequest request = request_of(options);
   request.every_rung = false;
-  request.backends = {Backend::Nvrtc, Backend::Llvm};
+  if (options.others.empty()) request.backends = {Backend::Nvrtc, Backend::Llvm};
+  else request.backends = {options.backend == "llvm" ? Backend::Llvm : Backend::Nvrtc};
   settle(request.timing);
   request.hand = true;
   request.hand_file = options.hand_file;
+  request.others = options.others;
   request.library = true;
   return show(options, measure(options, loaded, request));
 }

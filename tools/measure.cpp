@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 
 #include "ir/diagnostic.h"
 #include "runtime/cublas.h"
@@ -90,6 +91,7 @@ class Measuring {
     result_.device = has_gpu_ ? gpus[0].name : gpus.empty() ? "no GPU" : "sim, without times";
     result_.arch = call_.settings.execution.arch;
     compile_rungs();
+    compile_others(settings);
     compile_hands();
     if (has_gpu_) on_gpu();
     else on_simulator();
@@ -103,32 +105,56 @@ class Measuring {
     std::string before;
     for (std::size_t n = first; n < call_.rungs.size(); ++n)
       for (Backend backend : request_.backends) {
-        CompileOptions compile;
-        compile.backend = backend;
-        compile.arch = result_.arch;
-        compile.use_cache = !options_.no_cache;
-        Entry entry;
-        entry.rung = &call_.rungs[n];
-        entry.row.name = n == 0 ? "(lowered)" : call_.rungs[n].line;
-        entry.row.backend = backend == Backend::Llvm ? "llvm" : "nvrtc";
-        if (!request_.every_rung) entry.row.name = result_.schedule.empty() ? "generated" : "\"" + result_.schedule + "\"";
-        entry.plan = compile_plan(thread_stage(call_.rungs[n].plan, target_for(result_.arch)), compile);
-        for (const CompiledKernel& kernel : entry.plan->kernels) {
-          entry.row.generate_ms += kernel.generate_ms;
-          entry.row.compile_ms += kernel.compile_ms;
-          if (!kernel.resources) continue;
-          entry.row.registers = std::max(entry.row.registers, kernel.resources->registers);
-          entry.row.spill_bytes += kernel.resources->spill_store_bytes + kernel.resources->spill_load_bytes;
-        }
-        for (const Kernel* kernel : kernels_of(entry.plan->plan)) entry.row.shared_bytes = std::max(entry.row.shared_bytes, kernel->launch.shared_bytes);
-        entry.row.kernels = static_cast<int>(entry.plan->kernels.size());
+        const std::string name = n == 0 ? "(lowered)" : call_.rungs[n].line;
+        compile_rung(&call_.rungs[n], request_.every_rung ? name : result_.schedule.empty() ? "generated" : "\"" + result_.schedule + "\"", backend);
+        Entry& entry = entries_.back();
         std::string code = code_of(*entry.plan);
         if (request_.every_rung && request_.backends.size() == 1) {
           entry.row.same_code = !before.empty() && code == before;
           before = std::move(code);
         }
-        entries_.push_back(std::move(entry));
       }
+  }
+
+  // Finishes and compiles the plan of `rung`, which outlives the entry.
+  void compile_rung(const Rung* rung, std::string name, Backend backend) {
+    CompileOptions compile;
+    compile.backend = backend;
+    compile.arch = result_.arch;
+    compile.use_cache = !options_.no_cache;
+    Entry entry;
+    entry.rung = rung;
+    entry.row.name = std::move(name);
+    entry.row.backend = backend == Backend::Llvm ? "llvm" : "nvrtc";
+    entry.plan = compile_plan(thread_stage(rung->plan, target_for(result_.arch)), compile);
+    for (const CompiledKernel& kernel : entry.plan->kernels) {
+      entry.row.generate_ms += kernel.generate_ms;
+      entry.row.compile_ms += kernel.compile_ms;
+      if (!kernel.resources) continue;
+      entry.row.registers = std::max(entry.row.registers, kernel.resources->registers);
+      entry.row.spill_bytes += kernel.resources->spill_store_bytes + kernel.resources->spill_load_bytes;
+    }
+    for (const Kernel* kernel : kernels_of(entry.plan->plan)) entry.row.shared_bytes = std::max(entry.row.shared_bytes, kernel->launch.shared_bytes);
+    entry.row.kernels = static_cast<int>(entry.plan->kernels.size());
+    entries_.push_back(std::move(entry));
+  }
+
+  // Each other schedule, or plan file, on the same tensors.
+  void compile_others(const Settings& settings) {
+    for (const std::string& other : request_.others) {
+      LoadedProgram loaded;
+      Settings own = settings;
+      if (is_plan_file(other)) {
+        loaded = load_plan_for(other, *call_.fn);
+      } else {
+        loaded.program = loaded_.program;
+        own.schedule.schedule = other;
+      }
+      PreparedCall call = prepare_with(loaded, *call_.fn, own);
+      others_.push_back(std::move(call.rungs.back()));
+      const std::string name = is_plan_file(other) ? other : "\"" + call.selection.schedule + "\"";
+      for (Backend backend : request_.backends) compile_rung(&others_.back(), name, backend);
+    }
   }
 
   void compile_hands() {
@@ -271,6 +297,7 @@ class Measuring {
   PreparedCall call_;
   Measurement result_;
   std::vector<Entry> entries_;
+  std::deque<Rung> others_;
   Plan plan_for_hands_;
   bool has_gpu_ = false;
 };

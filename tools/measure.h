@@ -42,6 +42,7 @@ struct MeasureRequest {
   std::vector<Backend> backends = {Backend::Nvrtc};
   bool hand = false;                    // the hand kernels of the program
   std::string hand_file;                // and the reader's own
+  std::vector<std::string> others;      // schedules by name and plan files (.ir), finished and timed beside it
   bool library = false;
   TimingOptions timing;
   bool check = true;

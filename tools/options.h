@@ -53,6 +53,7 @@ struct Options {
   bool diff = false;
   // compare, ladder, bench
   std::string hand_file;
+  std::vector<std::string> others;  // compare: further schedules of the fn, or plan files
   std::string bench;
   int rounds = 5;
   std::string bound = "root";
@@ -75,7 +76,9 @@ struct LoadedProgram {
 LoadedProgram load(const Options& options);
 
 // `.ir` files hold a plan instead of a program.
-bool is_plan_file(const Options& options);
+bool is_plan_file(const std::string& path);
+// The plan file beside a fn that it shall compute: throws UserError where its parameters are others.
+LoadedProgram load_plan_for(const std::string& path, const TensorFn& fn);
 
 struct Settings {
   InputRequest inputs;       // sizes, scalars, files, seed

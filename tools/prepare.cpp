@@ -40,6 +40,12 @@ TensorFn signature_of(const Plan& plan) {
   return fn;
 }
 
+void check_signature(const Plan& plan, const TensorFn& fn, const std::string& path) {
+  const std::vector<std::string> sizes = signature_of(plan).dims;  // in whatever order
+  if (fn.params != plan.params || !std::is_permutation(fn.dims.begin(), fn.dims.end(), sizes.begin(), sizes.end()))
+    throw UserError(fn.span, fmt::format("`{}` has other parameters than plan `{}` of `{}`", fn.name, plan.name, path));
+}
+
 LoadedProgram load_plan(const Options& options) {
   LoadedProgram result;
   result.sources = {SourceFile{options.file, read_text(options.file)}};
@@ -52,17 +58,14 @@ LoadedProgram load_plan(const Options& options) {
   result.sources = {SourceFile{"-e", options.expression}};
   remember(options, result.sources);
   result.program.fns = {choose_fn(parse_program(options.expression, "-e"), options.fn)};
-  const TensorFn& fn = result.program.fns[0];
-  const std::vector<std::string> sizes = signature_of(*result.plan).dims;  // in whatever order
-  if (fn.params != result.plan->params || !std::is_permutation(fn.dims.begin(), fn.dims.end(), sizes.begin(), sizes.end()))
-    throw UserError(fn.span, fmt::format("`{}` of -e has other parameters than plan `{}` of `{}`", fn.name, result.plan->name, options.file));
+  check_signature(*result.plan, result.program.fns[0], options.file);
   return result;
 }
 
 }  // namespace
 
 LoadedProgram load(const Options& options) {
-  if (is_plan_file(options)) return load_plan(options);
+  if (is_plan_file(options.file)) return load_plan(options);
   LoadedProgram result;
   if (!options.expression.empty()) {
     if (!options.file.empty()) throw UserError({}, "both a file and -e are given; one is needed");
@@ -85,7 +88,17 @@ LoadedProgram load(const Options& options) {
   return result;
 }
 
-bool is_plan_file(const Options& options) { return std::filesystem::path(options.file).extension() == ".ir"; }
+bool is_plan_file(const std::string& path) { return std::filesystem::path(path).extension() == ".ir"; }
+
+LoadedProgram load_plan_for(const std::string& path, const TensorFn& fn) {
+  LoadedProgram result;
+  result.sources = {SourceFile{path, read_text(path)}};
+  remember_sources(result.sources);
+  result.plan = read_plan(result.sources[0].text);
+  result.program.fns = {fn};
+  check_signature(*result.plan, fn, path);
+  return result;
+}
 
 ExecutionRequest execution_of(const Options& options) {
   ExecutionRequest execution;
