@@ -8,6 +8,7 @@
 
 #include "codegen/cuda_printer.h"
 #include "codegen/cuda_types.h"
+#include "codegen/descriptor_offset.h"
 #include "ir/diagnostic.h"
 #include "ir/instructions.h"
 
@@ -173,12 +174,14 @@ std::string CudaPrinter::descriptor(const std::vector<Expr>& operands) {
   if (code < 0) internal_error("print_cuda: the swizzle of a descriptor is 0, 32, 64 or 128");
   prelude_.use("shared_address");
   const std::string name = fmt::format("desc_{}", swizzle);
-  prelude_.add(name, name, fmt::format(R"(__device__ __forceinline__ unsigned long long {}(const void* place, int leading_bytes, int stride_bytes) {{
-  const unsigned int low = (shared_address(place) >> 4 & 0x3fff) | (unsigned int)leading_bytes >> 4 << 16;
+  prelude_.add(name, name, fmt::format(R"(__device__ __forceinline__ unsigned long long {}(const void* place, int sixteens, int leading_bytes, int stride_bytes) {{
+  const unsigned int low = (shared_address(place) >> 4 & 0x3fff | (unsigned int)leading_bytes >> 4 << 16) + sixteens;
   const unsigned int high = (unsigned int)stride_bytes >> 4 | {}u << 30;
   return (unsigned long long)high << 32 | low;
 }})", name, code));
-  return fmt::format("{}({}, {}, {})", name, address(place->access), text(operands.at(1)), text(operands.at(2)));
+  const Access& access = place->access;
+  const std::optional<Expr> offset = descriptor_offset(access, place_of(access.buffer).dtype, place_of(access.buffer).extents);
+  return fmt::format("{}({}, {}, {}, {})", name, offset ? c_name_of(access.buffer) : address(access), offset ? text(*offset) : "0", text(operands.at(1)), text(operands.at(2)));
 }
 
 std::string CudaPrinter::instruction_call(const Expr& e, const Call& node) {

@@ -4,6 +4,7 @@
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
+#include "codegen/descriptor_offset.h"
 #include "codegen/llvm/device_emitter.h"
 #include "ir/diagnostic.h"
 
@@ -196,12 +197,18 @@ Value* DeviceEmitter::descriptor(const std::vector<Expr>& operands) {
   const std::int64_t swizzle = operands.size() > 3 ? integer_value(operands[3]).value_or(-1) : 128;
   const int code = swizzle == 0 ? 0 : swizzle == 128 ? 1 : swizzle == 64 ? 2 : swizzle == 32 ? 3 : -1;
   if (code < 0) internal_error("llvm: the swizzle of a descriptor is 0, 32, 64 or 128");
-  std::string constraint;
-  Value* place = operand_of(operands.at(0), constraint);
+  const Access& access = as<Load>(operands.at(0))->access;
+  const Storage& storage = storage_of(access.buffer);
+  std::vector<std::int64_t> extents;
+  for (const Expr& extent : storage.shape) extents.push_back(integer_value(extent).value());
+  const std::optional<Expr> offset = descriptor_offset(access, storage.dtype, extents);
+  Value* place = b_.CreatePtrToInt(offset ? storage.address : address_of(access), b_.getInt32Ty());
+  Value* sixteens = offset ? b_.CreateTrunc(value(*offset), b_.getInt32Ty()) : b_.getInt32(0);
   const auto sixteenths = [&](const Expr& bytes) {
     return b_.CreateLShr(arithmetic_.convert(Dtype::I32, bytes->dtype, value(bytes)), 4);
   };
-  Value* low = b_.CreateOr(b_.CreateAnd(b_.CreateLShr(place, 4), 0x3fff), b_.CreateShl(sixteenths(operands.at(1)), 16));
+  Value* start = b_.CreateOr(b_.CreateAnd(b_.CreateLShr(place, 4), 0x3fff), b_.CreateShl(sixteenths(operands.at(1)), 16));
+  Value* low = b_.CreateAdd(start, sixteens);
   Value* high = b_.CreateOr(sixteenths(operands.at(2)), static_cast<std::uint64_t>(code) << 30);
   return b_.CreateOr(b_.CreateZExt(low, b_.getInt64Ty()), b_.CreateShl(b_.CreateZExt(high, b_.getInt64Ty()), 32));
 }
