@@ -12,7 +12,7 @@ namespace {
 
 // CUDA's numbers.
 constexpr int no_interleave = 0;
-constexpr int promote_256_bytes = 3;  // an L2 miss fetches as much
+constexpr int promote_128_bytes = 2;  // an L2 miss fetches as much: 256 asked the far half of L2 for 44 % more sectors
 constexpr int fill_zero = 0;
 
 struct Encoder {
@@ -76,7 +76,7 @@ EncodedTensorMap encode_tensor_map(const TensorMapRequest& request) {
   EncodedTensorMap map;
   const int code = encoder().encode(map.bytes.data(), map_type(request.dtype), static_cast<std::uint32_t>(rank),
                                          request.base, request.extents.data(), strides.data(), request.box.data(),
-                                         every_element.data(), no_interleave, swizzle, promote_256_bytes, fill_zero);
+                                         every_element.data(), no_interleave, swizzle, promote_128_bytes, fill_zero);
   if (code != 0) {
     check_driver(code, fmt::format("cuTensorMapEncodeTiled of {} with extents ({}), strides ({}) bytes, box ({}), "
                                      "swizzle {}, contiguous axis first,",

@@ -8,7 +8,10 @@
 #include <regex>
 #include <sstream>
 
+#include "codegen/codegen.h"
+#include "codegen/descriptor_offset.h"
 #include "ir/diagnostic.h"
+#include "ir/plan.h"
 #include "runtime/compile.h"
 #include "runtime/disassemble.h"
 #include "runtime/toolkit.h"
@@ -55,7 +58,36 @@ TEST_SUITE("codegen") {
       CHECK(count(sass, "UTMALDG.2D.MULTICAST") == 2);
       CHECK(count(sass, "UTMASTG.2D") == 4);
       CHECK(count(sass, "USETMAXREG") == 2);
+      // From one warpgroup fence to the wait: descriptors cost an addition each.
+      const std::size_t loop = sass.find("WARPGROUP.ARRIVE");
+      const std::size_t wait = sass.find("WARPGROUP.DEPBAR", loop);
+      REQUIRE(wait != std::string::npos);
+      CHECK(count(sass.substr(loop, wait - loop), " ;") <= 50);
     }
+  }
+
+  TEST_CASE("a block's rank in its cluster stays out of its matrix descriptors") {
+    // The hardware's shared addresses have the rank in bits 24 and up; the leading offset of a descriptor lies there.
+    const Plan plan = read_case("matmul.09.persist.thread.ir");
+    const Kernel& kernel = *kernels_of(plan).front();
+    CHECK(count(print_cuda(plan, kernel).text, "shared_address(place) >> 4 & 0x3fff") == 1);
+    CHECK(count(print_llvm(plan, kernel, "sm_90a", ""), ", 16320") == 2);  // 0x3fff less what 1024 bytes of alignment tell
+  }
+
+  TEST_CASE("index expressions are divided where every term is a multiple by its form") {
+    const auto quotient = [](const Expr& expr, std::int64_t divisor) -> std::string {
+      const std::optional<Expr> found = exact_quotient(expr, divisor);
+      return found ? print(*found) : "none";
+    };
+    const Expr a = var("a");
+    const Expr b = var("b");
+    CHECK(quotient(a * 8192 + (b * 4096 + integer(16)), 8) == "a*1024 + (b*512 + 2)");
+    CHECK(quotient((a + 1) * 16 - b * 8, 8) == "(a + 1)*2 - b");
+    CHECK(quotient(a * 4 + b * 8, 8) == "none");
+    CHECK(quotient(a, 8) == "none");
+    CHECK(quotient(a, 1) == "a");
+    CHECK(quotient(integer(-24), 8) == "-3");
+    CHECK(quotient(integer(12), 8) == "none");
   }
 
   TEST_CASE("a second compilation of a Hopper kernel comes from the disk cache at once") {
