@@ -38,12 +38,6 @@ bool is_index_variable(const std::string& name) {
                      [&](const IndexVariable& row) { return row.name == name; });
 }
 
-const Param* find_param(const Plan& plan, const std::string& name) {
-  const auto found =
-      std::find_if(plan.params.begin(), plan.params.end(), [&](const Param& param) { return param.name == name; });
-  return found == plan.params.end() ? nullptr : &*found;
-}
-
 std::string extents_text(const std::vector<std::string>& parts) {
   if (parts.size() == 1) return parts[0];
   return fmt::format("({})", fmt::join(parts, ", "));

@@ -14,7 +14,7 @@ namespace {
 
 // What inlining may make of one expression; more is printed by nobody and compiled slowly.
 constexpr std::size_t most_nodes = 20000;
-constexpr std::size_t most_levels = 600;
+constexpr std::size_t most_inlined_levels = 600;
 
 struct Measure {
   std::size_t nodes = 1;
@@ -269,7 +269,7 @@ Expr put_in_place(const Expr& expr, const std::map<std::string, Expr>& values) {
     const auto found = loaded ? values.find(loaded->access.buffer) : values.end();
     return found == values.end() ? part : found->second;
   });
-  return measure(result).levels > most_levels ? Expr() : result;
+  return measure(result).levels > most_inlined_levels ? Expr() : result;
 }
 
 }  // namespace tilewright

@@ -1,4 +1,4 @@
-// The table of element types.
+// The dtypes of element types.
 #include "ir/dtype.h"
 
 #include <array>
@@ -6,7 +6,7 @@
 namespace tilewright {
 
 namespace {
-constexpr std::array<DtypeInfo, 17> table = {{
+constexpr std::array<DtypeInfo, 17> dtypes = {{
     {"f64", 64, DtypeKind::Float},   {"f32", 32, DtypeKind::Float},    {"f16", 16, DtypeKind::Float},
     {"bf16", 16, DtypeKind::Float},  {"e4m3", 8, DtypeKind::Float},    {"e5m2", 8, DtypeKind::Float},
     {"i64", 64, DtypeKind::Signed},  {"i32", 32, DtypeKind::Signed},   {"i16", 16, DtypeKind::Signed},
@@ -16,11 +16,11 @@ constexpr std::array<DtypeInfo, 17> table = {{
 }};
 }  // namespace
 
-const DtypeInfo& info(Dtype dtype) { return table[static_cast<std::size_t>(dtype)]; }
+const DtypeInfo& info(Dtype dtype) { return dtypes[static_cast<std::size_t>(dtype)]; }
 
 std::optional<Dtype> dtype_by_name(std::string_view name) {
-  for (std::size_t row = 0; row < table.size(); ++row)
-    if (table[row].name == name) return static_cast<Dtype>(row);
+  for (std::size_t row = 0; row < dtypes.size(); ++row)
+    if (dtypes[row].name == name) return static_cast<Dtype>(row);
   return std::nullopt;
 }
 

@@ -7,6 +7,7 @@
 
 #include "ir/diagnostic.h"
 #include "ir/operators.h"
+#include "ir/scalar.h"
 
 namespace tilewright {
 
@@ -45,11 +46,6 @@ Expr unary(UnaryOp op, Expr operand, Span span) {
 
 namespace {
 
-std::int64_t floor_div(std::int64_t a, std::int64_t b) {
-  std::int64_t q = a / b;
-  return q - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
-}
-
 // Folds Index arithmetic on constants and neutral elements; nothing where it does not apply.
 Expr fold_index(BinaryOp op, const Expr& a, const Expr& b) {
   auto x = integer_value(a);
@@ -60,8 +56,8 @@ Expr fold_index(BinaryOp op, const Expr& a, const Expr& b) {
       case BinaryOp::Add: if (!__builtin_add_overflow(*x, *y, &result)) return integer(result); return {};
       case BinaryOp::Sub: if (!__builtin_sub_overflow(*x, *y, &result)) return integer(result); return {};
       case BinaryOp::Mul: if (!__builtin_mul_overflow(*x, *y, &result)) return integer(result); return {};
-      case BinaryOp::Div: if (*y > 0) return integer(floor_div(*x, *y)); return {};
-      case BinaryOp::Mod: if (*y > 0) return integer(*x - floor_div(*x, *y) * *y); return {};
+      case BinaryOp::Div: if (*y > 0) return integer(floor_divide(*x, *y)); return {};
+      case BinaryOp::Mod: if (*y > 0) return integer(*x - floor_divide(*x, *y) * *y); return {};
       case BinaryOp::Min: return integer(std::min(*x, *y));
       case BinaryOp::Max: return integer(std::max(*x, *y));
       case BinaryOp::Eq: return boolean(*x == *y);
@@ -142,7 +138,7 @@ Expr operator*(const Expr& a, std::int64_t b) { return a * integer(b); }
 Expr ceildiv(const Expr& a, const Expr& b) {
   auto x = integer_value(a);
   auto y = integer_value(b);
-  if (x && y && *y > 0) return integer(floor_div(*x + *y - 1, *y));
+  if (x && y && *y > 0) return integer(floor_divide(*x + *y - 1, *y));
   if (y == 1) return a;
   return call("ceildiv", {a, b}, Dtype::Index);
 }

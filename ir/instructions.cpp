@@ -25,7 +25,7 @@ constexpr std::optional<Dtype> of_operands = Dtype::Index;
 
 // Name, least and most operands, result, effect, convergence, PTX, meaning. In PTX a shared place is its 32-bit address,
 // a tensor map the generic address of its parameter, a condition 0 or 1.
-constexpr std::array<InstrInfo, 66> table = {{
+constexpr std::array<InstrInfo, 66> patterns = {{
     {"barrier.block", 0, 0, statement, orders, cta, "barrier.sync 0;", "all threads of the block wait for each other; memory before is seen behind"},
     {"barrier.named", 2, 2, statement, orders, warp, "barrier.sync %0, %1;", "barrier number %0 for %1 threads"},
     {"barrier.warp", 0, 0, statement, orders, warp, "bar.warp.sync 0xffffffff;", "all lanes of the warp wait for each other"},
@@ -110,8 +110,8 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
 // The table, and wgmma for every n and for f16, whose rows follow from the one for n256 and bf16.
 std::vector<InstrInfo> make_rows() {
   static std::deque<std::string> texts;
-  std::vector<InstrInfo> rows(table.begin(), table.end());
-  const auto pattern = std::find_if(table.begin(), table.end(), [](const InstrInfo& row) { return row.name == "wgmma.m64n256k16.bf16"; });
+  std::vector<InstrInfo> rows(patterns.begin(), patterns.end());
+  const auto pattern = std::find_if(patterns.begin(), patterns.end(), [](const InstrInfo& row) { return row.name == "wgmma.m64n256k16.bf16"; });
   for (const std::string_view dtype : {"bf16", "f16"})
     for (int n = 8; n <= 256; n += 8) {
       const auto of_this = [&](std::string_view text) -> std::string_view {

@@ -9,7 +9,7 @@
 namespace tilewright {
 
 namespace {
-constexpr std::size_t most_faults = 20;
+constexpr std::size_t most_messages = 20;
 }
 
 Parser::Parser(const std::string& text, int file) { tokens_ = lex_ir(text, file, faults_); }
@@ -86,7 +86,7 @@ void Parser::skip_statement() {
 void Parser::fail(const Span& span, std::string message) {
   // One fault a place: what surrounds a broken statement often fails at the same token.
   const bool is_known = !faults_.empty() && faults_.back().span.line == span.line && faults_.back().span.column == span.column;
-  if (!is_known && faults_.size() < most_faults) faults_.push_back(Diagnostic{span, std::move(message), {}, {}});
+  if (!is_known && faults_.size() < most_messages) faults_.push_back(Diagnostic{span, std::move(message), {}, {}});
   throw Recover{};
 }
 

@@ -3,9 +3,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ir/diagnostic.h"
+#include "ir/scalar.h"
 
 namespace tilewright {
+
+const Param* find_param(const Plan& plan, const std::string& name) {
+  const auto found = std::find_if(plan.params.begin(), plan.params.end(), [&](const Param& param) { return param.name == name; });
+  return found == plan.params.end() ? nullptr : &*found;
+}
 
 std::optional<TensorInfo> find_tensor(const Plan& plan, const std::string& name) {
   for (const Param& param : plan.params)
@@ -24,6 +32,11 @@ std::vector<const Kernel*> kernels_of(const Plan& plan) {
   return result;
 }
 
+bool is_thread_stage(const Plan& plan) {
+  const std::vector<const Kernel*> kernels = kernels_of(plan);
+  return !kernels.empty() && kernels.front()->stage == Stage::Thread;
+}
+
 Plan map_kernels(const Plan& plan, const std::function<Kernel(const Kernel&)>& f) {
   Plan result = plan;
   for (Step& step : result.steps)
@@ -32,12 +45,6 @@ Plan map_kernels(const Plan& plan, const std::function<Kernel(const Kernel&)>& f
 }
 
 namespace {
-
-std::int64_t floor_div(std::int64_t a, std::int64_t b) {
-  if (b == 0) return 0;
-  std::int64_t q = a / b;
-  return q - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
-}
 
 // `value` is a reference: it is read behind the call that fills it.
 std::int64_t checked(bool overflow, const std::int64_t& value, Span span) {
@@ -51,8 +58,8 @@ std::int64_t evaluate_binary(BinaryOp op, std::int64_t a, std::int64_t b, Span s
     case BinaryOp::Add: return checked(__builtin_add_overflow(a, b, &result), result, span);
     case BinaryOp::Sub: return checked(__builtin_sub_overflow(a, b, &result), result, span);
     case BinaryOp::Mul: return checked(__builtin_mul_overflow(a, b, &result), result, span);
-    case BinaryOp::Div: return floor_div(a, b);
-    case BinaryOp::Mod: return b == 0 ? a : a - floor_div(a, b) * b;
+    case BinaryOp::Div: return floor_divide(a, b);
+    case BinaryOp::Mod: return b == 0 ? a : a - floor_divide(a, b) * b;
     case BinaryOp::Min: return std::min(a, b);
     case BinaryOp::Max: return std::max(a, b);
     case BinaryOp::And: return a && b;
@@ -103,7 +110,7 @@ std::int64_t evaluate_index(const Expr& expr, const std::vector<std::pair<std::s
         if (node.function == "ceildiv" && node.arguments.size() == 2) {
           std::int64_t a = again(node.arguments[0]);
           std::int64_t b = again(node.arguments[1]);
-          return b == 0 ? 0 : -floor_div(-a, b);
+          return b == 0 ? 0 : -floor_divide(-a, b);
         }
         return refuse("a function call");
       },

@@ -124,6 +124,11 @@ struct Plan {
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
+// The parameter of this name, or null.
+const Param* find_param(const Plan& plan, const std::string& name);
+// A scalar that goes in is passed by value; everything else by address.
+inline bool is_by_value(const Param& param) { return param.kind == ParamKind::In && param.shape.empty(); }
+
 // The tensor of this name (parameter, temporary or table): dtype and shape; nothing where there is none.
 struct TensorInfo {
   Dtype dtype;
@@ -132,6 +137,8 @@ struct TensorInfo {
 std::optional<TensorInfo> find_tensor(const Plan& plan, const std::string& name);
 
 std::vector<const Kernel*> kernels_of(const Plan& plan);
+// Whether the plan's kernels are code of threads; false where it has none.
+bool is_thread_stage(const Plan& plan);
 // A copy with each kernel replaced.
 Plan map_kernels(const Plan& plan, const std::function<Kernel(const Kernel&)>& f);
 

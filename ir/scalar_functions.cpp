@@ -43,7 +43,7 @@ struct Row {
   ScalarFunction function;
 };
 
-constexpr std::array table = {
+constexpr std::array functions = {
     // Correctly rounded or exact.
     Row{"fma", fma_of}, Row{"fma.kept", fma_of}, Row{"sqrt", one<std::sqrt>}, Row{"abs", absolute},
     Row{"floor", one<std::floor>}, Row{"ceil", one<std::ceil>}, Row{"trunc", one<std::trunc>},
@@ -63,8 +63,8 @@ constexpr std::array table = {
 
 ScalarFunction find_scalar_function(std::string_view name) {
   if (name.ends_with(".fast")) name.remove_suffix(5);
-  const auto row = std::find_if(table.begin(), table.end(), [&](const Row& candidate) { return candidate.name == name; });
-  return row == table.end() ? nullptr : row->function;
+  const auto row = std::find_if(functions.begin(), functions.end(), [&](const Row& candidate) { return candidate.name == name; });
+  return row == functions.end() ? nullptr : row->function;
 }
 
 }  // namespace tilewright

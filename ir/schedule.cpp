@@ -11,8 +11,8 @@ namespace tilewright {
 
 namespace {
 
-bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)); }
+bool begins_word(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
+bool is_decimal(char c) { return std::isdigit(static_cast<unsigned char>(c)); }
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
 class LineLexer {
@@ -45,14 +45,14 @@ class LineLexer {
   ScheduleToken token() {
     std::size_t from = at_;
     char c = text_[at_];
-    if (is_letter(c)) {
+    if (begins_word(c)) {
       // A dot belongs to the name if a letter or digit follows: `k.block`, but `lo..hi`.
-      while (is_letter(ahead(0)) || is_digit(ahead(0)) ||
-             (ahead(0) == '.' && (is_letter(ahead(1)) || is_digit(ahead(1)))))
+      while (begins_word(ahead(0)) || is_decimal(ahead(0)) ||
+             (ahead(0) == '.' && (begins_word(ahead(1)) || is_decimal(ahead(1)))))
         ++at_;
       return made(ScheduleToken::Kind::Name, from);
     }
-    if (is_digit(c)) return number();
+    if (is_decimal(c)) return number();
     if (c == '"') {
       std::size_t end = text_.find('"', at_ + 1);
       if (end == std::string::npos) throw UserError(span(from, text_.size()), "a string without its closing `\"`");
@@ -74,9 +74,9 @@ class LineLexer {
   ScheduleToken number() {
     std::size_t from = at_;
     std::int64_t value = 0;
-    while (is_digit(ahead(0))) {
+    while (is_decimal(ahead(0))) {
       if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, text_[at_] - '0', &value)) {
-        while (is_digit(ahead(0))) ++at_;
+        while (is_decimal(ahead(0))) ++at_;
         throw UserError(span(from, at_), "a number too large for 64 bits");
       }
       ++at_;

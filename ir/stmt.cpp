@@ -19,9 +19,9 @@ namespace {
 
 using ExprFunction = std::function<Expr(const Expr&)>;
 
-Expr map_optional(const Expr& expr, const ExprFunction& f) { return expr ? f(expr) : expr; }
+Expr map_if_present(const Expr& expr, const ExprFunction& f) { return expr ? f(expr) : expr; }
 
-std::vector<Expr> map_all(std::vector<Expr> list, const ExprFunction& f) {
+std::vector<Expr> map_each(std::vector<Expr> list, const ExprFunction& f) {
   for (Expr& item : list) item = f(item);
   return list;
 }
@@ -35,18 +35,18 @@ Stmt map_expressions(const Stmt& stmt, const ExprFunction& f) {
       [&](const Loop& old) {
         Loop node = old;
         for (Axis& axis : node.axes) {
-          axis.lo = map_optional(axis.lo, f);
-          axis.hi = map_optional(axis.hi, f);
-          axis.step = map_optional(axis.step, f);
+          axis.lo = map_if_present(axis.lo, f);
+          axis.hi = map_if_present(axis.hi, f);
+          axis.step = map_if_present(axis.step, f);
         }
         return again(std::move(node));
       },
       [&](const If& node) { return again(If{f(node.condition), node.then_body, node.else_body}); },
       [&](const Buffer&) { return stmt; },
-      [&](const Let& node) { return again(Let{node.name, f(node.value), map_optional(node.lo, f), map_optional(node.hi, f)}); },
-      [&](const Store& node) { return again(Store{map_access(node.target, f), f(node.value), map_all(node.where, f), node.atomic}); },
+      [&](const Let& node) { return again(Let{node.name, f(node.value), map_if_present(node.lo, f), map_if_present(node.hi, f)}); },
+      [&](const Store& node) { return again(Store{map_access(node.target, f), f(node.value), map_each(node.where, f), node.atomic}); },
       [&](const Copy& node) {
-        return again(Copy{map_access(node.target, f), map_access(node.source, f), node.multicast, map_all(node.where, f), node.deal});
+        return again(Copy{map_access(node.target, f), map_access(node.source, f), node.multicast, map_each(node.where, f), node.deal});
       },
       [&](const Fill& node) { return again(Fill{node.buffer, f(node.value)}); },
       [&](const Mma& node) { return again(Mma{map_access(node.target, f), map_access(node.a, f), map_access(node.b, f), node.instruction}); },
@@ -56,7 +56,7 @@ Stmt map_expressions(const Stmt& stmt, const ExprFunction& f) {
       [&](const Chain& node) { return again(Chain{node.name, node.dtype, node.op, f(node.start)}); },
       [&](const Publish& node) { return again(Publish{node.chain, f(node.value)}); },
       [&](const Lookback& node) { return again(Lookback{map_access(node.target, f), node.chain}); },
-      [&](const Instr& node) { return again(Instr{node.op, map_all(node.operands, f)}); });
+      [&](const Instr& node) { return again(Instr{node.op, map_each(node.operands, f)}); });
 }
 
 Stmt map_bodies(const Stmt& stmt, const std::function<Block(const Block&)>& f) {

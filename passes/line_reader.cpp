@@ -3,7 +3,15 @@
 
 #include <fmt/format.h>
 
+#include "passes/pass.h"
+
 namespace tilewright {
+
+std::string_view LineReader::syntax() const {
+  for (const SchedulePass& pass : schedule_passes())
+    if (pass.word == line_.word) return pass.syntax;
+  return line_.word;
+}
 
 bool LineReader::at(std::string_view text) const {
   return !at_end() && line_.tokens[at_].text == text && line_.tokens[at_].kind != ScheduleToken::Kind::String;
@@ -55,7 +63,7 @@ Span LineReader::here() const {
 void LineReader::fail(std::string_view needed) const {
   std::string seen = at_end() ? "the line ends" : fmt::format("`{}` stands", line_.tokens[at_].text);
   throw UserError(here(), fmt::format("{} where `{}` needs {}", seen, line_.word, needed),
-                  fmt::format("as in `{}`", syntax_));
+                  fmt::format("as in `{}`", syntax()));
 }
 
 std::vector<std::pair<LineName, LineNumber>> read_sizes(LineReader& reader) {

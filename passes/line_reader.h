@@ -25,8 +25,9 @@ struct LineNumber {
 
 class LineReader {
  public:
-  // `syntax` is an example of the line, for the help of an error.
-  LineReader(const ScheduleLine& line, std::string_view syntax) : line_(line), syntax_(syntax) {}
+  explicit LineReader(const ScheduleLine& line) : line_(line) {}
+
+  std::string_view syntax() const;  // an example of the line, for the help of an error
 
   bool at_end() const { return at_ == line_.tokens.size(); }
   bool at(std::string_view text) const;
@@ -42,7 +43,6 @@ class LineReader {
 
  private:
   const ScheduleLine& line_;
-  std::string_view syntax_;
   std::size_t at_ = 0;
 };
 

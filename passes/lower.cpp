@@ -21,7 +21,7 @@ constexpr std::int64_t chunk_terms = 4096;
 bool is_contractible(Dtype dtype) { return dtype == Dtype::F32 || dtype == Dtype::F64; }
 
 // a*b + c, c + a*b, a*b - c and c - a*b of one rounding each become an fma; of two products the left one is fused.
-Expr contract(const Expr& expr) {
+Expr contract_products(const Expr& expr) {
   return rewrite(expr, [](const Expr& node) -> Expr {
     const Binary* sum = as<Binary>(node);
     if (!sum || !is_contractible(node->dtype) || (sum->op != BinaryOp::Add && sum->op != BinaryOp::Sub)) return node;
@@ -64,15 +64,15 @@ class StatementLowering {
     bool ordered = false;
     if (!stmt.combine) {
       Expr value = emit(stmt.value, body);
-      body.push_back(make_stmt(Store{target, contract(value), stmt.where, std::nullopt}, span_));
+      body.push_back(make_stmt(Store{target, contract_products(value), stmt.where, std::nullopt}, span_));
     } else {
       Expr value = emit(stmt.value, body);
       ordered = is_float(stmt.value->dtype);
       if (ordered) {
         Expr old = load(target, value->dtype, span_);
-        body.push_back(make_stmt(Store{target, contract(combine(*stmt.combine, old, value)), stmt.where, std::nullopt}, span_));
+        body.push_back(make_stmt(Store{target, contract_products(combine(*stmt.combine, old, value)), stmt.where, std::nullopt}, span_));
       } else {
-        body.push_back(make_stmt(Store{target, contract(value), stmt.where, stmt.combine}, span_));
+        body.push_back(make_stmt(Store{target, contract_products(value), stmt.where, stmt.combine}, span_));
       }
     }
     if (stmt.axes.empty()) {
@@ -112,8 +112,8 @@ class StatementLowering {
       std::string chosen = fresh("chosen");
       declare(out, chosen, expr->dtype);
       Block then_body, else_body;
-      assign(then_body, chosen, contract(emit(branch->if_true, then_body)));
-      assign(else_body, chosen, contract(emit(branch->if_false, else_body)));
+      assign(then_body, chosen, contract_products(emit(branch->if_true, then_body)));
+      assign(else_body, chosen, contract_products(emit(branch->if_false, else_body)));
       out.push_back(make_stmt(If{condition, std::move(then_body), std::move(else_body)}, span_));
       return scalar(chosen, expr->dtype);
     }
@@ -141,7 +141,7 @@ class StatementLowering {
     // A nested reduction must not run where the conditions do not hold: they may guard its reads.
     Block nested;
     Expr body = emit(node.body, nested);
-    Expr next = contract(combine(node.op, scalar(partial, dtype), body));
+    Expr next = contract_products(combine(node.op, scalar(partial, dtype), body));
     if (nested.empty()) {
       assign(update, partial, next, std::move(where));
     } else {

@@ -22,7 +22,7 @@ struct DimTable {
   Names names() const { return {values.begin(), values.end()}; }
 };
 
-[[noreturn]] void refuse(std::string message, std::string help = {}) { throw UserError({}, std::move(message), std::move(help)); }
+[[noreturn]] void refuse_call(std::string message, std::string help = {}) { throw UserError({}, std::move(message), std::move(help)); }
 
 // The names in an expression that no dim has a value for yet.
 std::vector<std::string> unknown_names(const Expr& expr, const DimTable& dims) {
@@ -61,10 +61,10 @@ void solve(const Expr& expr, const std::string& name, std::int64_t size, const s
   const std::int64_t start = at(0);
   const std::int64_t slope = at(1) - start;
   if (slope == 0 || at(2) - start != 2 * slope || at(7) - start != 7 * slope)
-    refuse(fmt::format("`{}` cannot be found from {}: `{}` is not affine in it", name, place, print(expr)),
+    refuse_call(fmt::format("`{}` cannot be found from {}: `{}` is not affine in it", name, place, print(expr)),
            fmt::format("give it: --set {}=…", name));
   if ((size - start) % slope != 0 || (size - start) / slope < 0)
-    refuse(fmt::format("{} has {} elements, but no `{}` makes `{}` that size", place, size, name, print(expr)));
+    refuse_call(fmt::format("{} has {} elements, but no `{}` makes `{}` that size", place, size, name, print(expr)));
   dims.values[name] = (size - start) / slope;
   dims.origins[name] = place;
 }
@@ -80,12 +80,12 @@ std::vector<Equation> equations_of(const Plan& plan, const std::map<std::string,
   for (const Param& param : plan.params) {
     if (param.kind == ParamKind::Out) continue;
     const auto input = inputs.find(param.name);
-    if (input == inputs.end()) refuse(fmt::format("nothing is given for `{}`", param.name), fmt::format("give it: --in {}=FILE", param.name));
+    if (input == inputs.end()) refuse_call(fmt::format("nothing is given for `{}`", param.name), fmt::format("give it: --in {}=FILE", param.name));
     const HostTensor& tensor = input->second;
     if (tensor.dtype != param.dtype)
-      refuse(fmt::format("`{}` is {}, but what is given has {}", param.name, info(param.dtype).name, info(tensor.dtype).name));
+      refuse_call(fmt::format("`{}` is {}, but what is given has {}", param.name, info(param.dtype).name, info(tensor.dtype).name));
     if (tensor.shape.size() != param.shape.size())
-      refuse(fmt::format("`{}` has {} axes, but what is given has {}: [{}]", param.name, param.shape.size(),
+      refuse_call(fmt::format("`{}` has {} axes, but what is given has {}: [{}]", param.name, param.shape.size(),
                          tensor.shape.size(), fmt::join(tensor.shape, ", ")));
     if (static_cast<std::int64_t>(tensor.data.size()) != tensor.elements() * bytes_of(tensor.dtype))
       internal_error(fmt::format("the data of `{}` has {} bytes", param.name, tensor.data.size()));
@@ -119,14 +119,14 @@ Arguments bind_arguments(const Plan& plan, std::map<std::string, HostTensor> inp
   for (const auto& input : inputs) {
     const std::string& name = input.first;
     const auto param = std::find_if(plan.params.begin(), plan.params.end(), [&](const Param& p) { return p.name == name; });
-    if (param == plan.params.end()) refuse(fmt::format("`{}` has no parameter `{}`", plan.name, name));
-    if (param->kind == ParamKind::Out) refuse(fmt::format("`{}` is an output of `{}`", name, plan.name));
+    if (param == plan.params.end()) refuse_call(fmt::format("`{}` has no parameter `{}`", plan.name, name));
+    if (param->kind == ParamKind::Out) refuse_call(fmt::format("`{}` is an output of `{}`", name, plan.name));
   }
   DimTable dims;
   for (const Dim& dim : plan.dims) {
     const auto value = given.find(dim.name);
     if (dim.value || value == given.end()) continue;
-    if (value->second < 0) refuse(fmt::format("`{}` is {}, but a size is at least 0", dim.name, value->second));
+    if (value->second < 0) refuse_call(fmt::format("`{}` is {}, but a size is at least 0", dim.name, value->second));
     dims.values[dim.name] = value->second;
     dims.origins[dim.name] = "the call";
   }
@@ -147,14 +147,14 @@ Arguments bind_arguments(const Plan& plan, std::map<std::string, HostTensor> inp
       if (unknown.size() == 1) solve(*equation.extent, unknown.front(), equation.size, equation.place, dims);
       const std::int64_t expected = evaluate_index(*equation.extent, dims.names());
       if (expected != equation.size)
-        refuse(fmt::format("{} has {} elements, but `{}` is {}{}", equation.place, equation.size, print(*equation.extent), expected,
+        refuse_call(fmt::format("{} has {} elements, but `{}` is {}{}", equation.place, equation.size, print(*equation.extent), expected,
                            is_integer_constant(*equation.extent, expected) ? "" : fmt::format(" ({})", origins_of(*equation.extent, dims))));
     }
     equations = std::move(open);
   }
   for (const Dim& dim : plan.dims)
     if (!dim.value && !dims.values.contains(dim.name))
-      refuse(fmt::format("no input gives the size `{}`", dim.name), fmt::format("give it: --set {}=…", dim.name));
+      refuse_call(fmt::format("no input gives the size `{}`", dim.name), fmt::format("give it: --set {}=…", dim.name));
 
   Arguments arguments{std::move(inputs), std::move(dims.values)};
   const auto values = dim_values(plan, arguments);

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view magic = "tilewright-cubin-1\n";
+constexpr std::string_view first_line = "tilewright-cubin-1\n";
 
 std::uint64_t fnv1a(const std::string& text) {
   std::uint64_t hash = 14695981039346656037ull;
@@ -29,9 +29,9 @@ fs::path file_of(const std::string& key) { return fs::path(cache_folder()) / fmt
 // Strings with their length in front.
 void append(std::string& out, std::string_view text) { out += fmt::format("{}:", text.size()).append(text); }
 
-class Reader {
+class EntryReader {
  public:
-  explicit Reader(std::string text) : text_(std::move(text)) {}
+  explicit EntryReader(std::string text) : text_(std::move(text)) {}
   bool skip(std::string_view expected) {
     if (text_.compare(at_, expected.size(), expected) != 0) return false;
     at_ += expected.size();
@@ -81,8 +81,8 @@ std::optional<Cubin> find_cached(const std::string& key) {
   if (!file) return std::nullopt;
   std::ostringstream content;
   content << file.rdbuf();
-  Reader reader(std::move(content).str());
-  if (!reader.skip(magic) || reader.next() != key) return std::nullopt;
+  EntryReader reader(std::move(content).str());
+  if (!reader.skip(first_line) || reader.next() != key) return std::nullopt;
   const auto bytes = reader.next();
   const auto log = reader.next();
   if (!bytes || !log) return std::nullopt;
@@ -98,7 +98,7 @@ std::optional<Cubin> find_cached(const std::string& key) {
 
 void keep_cached(const std::string& key, const Cubin& cubin) {
   if (cache_folder().empty()) return;
-  std::string content(magic);
+  std::string content(first_line);
   append(content, key);
   append(content, {cubin.bytes.data(), cubin.bytes.size()});
   append(content, cubin.log);

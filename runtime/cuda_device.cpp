@@ -20,8 +20,6 @@ constexpr std::byte guard_pattern{0xC5};
 constexpr std::byte temporary_pattern{0xFF};
 constexpr std::size_t error_word_bytes = 3 * sizeof(std::int64_t);
 
-bool is_by_value(const Param& param) { return param.kind == ParamKind::In && param.shape.empty(); }
-
 std::size_t bytes_for(Dtype dtype, const std::vector<std::int64_t>& shape) {
   std::size_t bytes = static_cast<std::size_t>(bytes_of(dtype));
   for (const std::int64_t extent : shape) bytes *= static_cast<std::size_t>(extent);

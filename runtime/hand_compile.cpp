@@ -102,7 +102,7 @@ Cubin compiled(const std::string& text, const NvrtcOptions& options, bool use_ca
   return cubin;
 }
 
-double milliseconds_since(std::chrono::steady_clock::time_point start) { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(); }
+double milliseconds_from(std::chrono::steady_clock::time_point start) { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(); }
 
 }  // namespace
 
@@ -114,7 +114,7 @@ CompiledHand compile_hand(const HandProgram& program, const std::string& arch, b
 
   const auto start = std::chrono::steady_clock::now();
   hand.cubin = compiled(hand.source.text, options, use_cache, "machine code", [&] { return compile_cuda(hand.source.text, options); });
-  hand.compile_ms = milliseconds_since(start);
+  hand.compile_ms =  milliseconds_from(start);
 
   for (const HandStep& step : program.steps) {
     const auto* launch = std::get_if<HandLaunch>(&step);
@@ -141,7 +141,7 @@ HandPtx compile_hand_to_ptx(const HandProgram& program, const std::string& arch,
   });
   hand.text.assign(code.bytes.begin(), code.bytes.end());
   hand.entries = code.entries;
-  hand.compile_ms = milliseconds_since(start);
+  hand.compile_ms =  milliseconds_from(start);
   return hand;
 }
 

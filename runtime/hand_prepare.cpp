@@ -14,13 +14,6 @@ namespace {
 
 using DimValues = std::vector<std::pair<std::string, std::int64_t>>;
 
-const Param* find_param(const std::vector<Param>& params, const std::string& name) {
-  const auto found = std::find_if(params.begin(), params.end(), [&](const Param& param) { return param.name == name; });
-  return found == params.end() ? nullptr : &*found;
-}
-
-bool is_by_value(const Param& param) { return param.kind == ParamKind::In && param.shape.empty(); }
-
 // The name that an argument consists of, empty where it is more than a name.
 std::string name_in(const Expr& expr) {
   if (const Var* name = as<Var>(expr)) return name->name;
@@ -88,7 +81,7 @@ class Preparer {
   std::size_t bytes_of_tensor(const std::string& tensor) const {
     if (const PreparedTemp* temp = find_temp(tensor)) return temp->bytes;
     const auto found = arguments_.tensors.find(tensor);
-    const Param* param = find_param(plan_.params, tensor);
+    const Param* param = find_param(plan_, tensor);
     if (found == arguments_.tensors.end() || !param || is_by_value(*param)) throw UserError({}, fmt::format("`{}` is no tensor of `{}` and no temporary", tensor, plan_.name));
     return found->second.data.size();
   }
@@ -96,7 +89,7 @@ class Preparer {
   PreparedArgument argument_of(const Expr& expr, const HandParameter& parameter) const {
     PreparedArgument result;
     const std::string name = name_in(expr);
-    const Param* param = find_param(plan_.params, name);
+    const Param* param = find_param(plan_, name);
     const bool is_tensor = find_temp(name) != nullptr || name == "error_word" || (param && !is_by_value(*param));
     if (is_tensor != parameter.is_pointer) {
       throw UserError(expr->span, fmt::format("the parameter `{}` is {}, and the launch gives {}", parameter.text, parameter.is_pointer ? "a pointer" : "a value",

@@ -15,9 +15,9 @@ namespace tilewright {
 
 namespace {
 
-constexpr std::string_view magic = "\x93NUMPY";
+constexpr std::string_view npy_magic = "\x93NUMPY";
 
-[[noreturn]] void refuse(const std::string& path, std::string_view what, std::string help = {}) {
+[[noreturn]] void refuse_npy(const std::string& path, std::string_view what, std::string help = {}) {
   throw UserError({}, fmt::format("`{}` {}", path, what), std::move(help));
 }
 
@@ -41,7 +41,7 @@ class HeaderReader {
       need(':');
       if (key == "descr") {
         skip_blanks();
-        if (position_ < text_.size() && text_[position_] == '[') refuse(path_, "holds records, not numbers of one type");
+        if (position_ < text_.size() && text_[position_] == '[') refuse_npy(path_, "holds records, not numbers of one type");
         header.descr = quoted();
         has_descr = true;
       } else if (key == "fortran_order") {
@@ -63,7 +63,7 @@ class HeaderReader {
   }
 
  private:
-  [[noreturn]] void damaged() const { refuse(path_, "is no .npy file: its header cannot be read"); }
+  [[noreturn]] void damaged() const { refuse_npy(path_, "is no .npy file: its header cannot be read"); }
   void skip_blanks() {
     while (position_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[position_])) != 0) ++position_;
   }
@@ -103,7 +103,7 @@ class HeaderReader {
       const std::size_t start = position_;
       for (; position_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[position_])) != 0; ++position_)
         if (__builtin_mul_overflow(extent, 10, &extent) || __builtin_add_overflow(extent, text_[position_] - '0', &extent))
-          refuse(path_, "says of itself that it has more elements than any file");
+          refuse_npy(path_, "says of itself that it has more elements than any file");
       if (position_ == start || extents.size() > 64) damaged();
       take('L');  // Python 2
       extents.push_back(extent);
@@ -169,14 +169,14 @@ Contents read_contents(const std::string& path) {
   Contents contents;
   contents.text = read_whole_file(path);
   const std::string& text = contents.text;
-  if (!std::string_view(text).starts_with(magic)) refuse(path, "is no .npy file");
-  if (text.size() < 10) refuse(path, "is truncated: it ends in its header");
+  if (!std::string_view(text).starts_with(npy_magic)) refuse_npy(path, "is no .npy file");
+  if (text.size() < 10) refuse_npy(path, "is truncated: it ends in its header");
   const int version = static_cast<unsigned char>(text[6]);
-  if (version < 1 || version > 3) refuse(path, fmt::format("is of version {} of the .npy format; 1 to 3 are known", version));
+  if (version < 1 || version > 3) refuse_npy(path, fmt::format("is of version {} of the .npy format; 1 to 3 are known", version));
   const std::size_t length_bytes = version == 1 ? 2 : 4;
   const std::size_t length = little_endian(std::string_view(text).substr(8, length_bytes));
   contents.data = 8 + length_bytes + length;
-  if (text.size() < contents.data) refuse(path, "is truncated: it ends in its header");
+  if (text.size() < contents.data) refuse_npy(path, "is truncated: it ends in its header");
   contents.header = HeaderReader(std::string_view(text).substr(8 + length_bytes, length), path).read();
 
   std::string_view descr = contents.header.descr;
@@ -184,7 +184,7 @@ Contents read_contents(const std::string& path) {
   if (order == '<' || order == '>' || order == '|' || order == '=') descr.remove_prefix(1);
   contents.is_swapped = order == '>';
   const auto code = std::find_if(std::begin(codes), std::end(codes), [&](const Code& c) { return c.letters == descr; });
-  if (code == std::end(codes)) refuse(path, fmt::format("holds NumPy's `{}`, which has no dtype here", contents.header.descr));
+  if (code == std::end(codes)) refuse_npy(path, fmt::format("holds NumPy's `{}`, which has no dtype here", contents.header.descr));
   contents.dtype = code->dtype;
   contents.is_raw = descr.front() == 'V';
 
@@ -197,7 +197,7 @@ Contents read_contents(const std::string& path) {
   if (is_empty) bytes = 0;
   const auto present = static_cast<std::int64_t>(text.size() - contents.data);
   if ((overflows && !is_empty) || bytes != present)
-    refuse(path, fmt::format("has {} bytes of data, but its shape [{}] of {} needs {}", present, fmt::join(contents.header.shape, ", "),
+    refuse_npy(path, fmt::format("has {} bytes of data, but its shape [{}] of {} needs {}", present, fmt::join(contents.header.shape, ", "),
                              info(contents.dtype).name, overflows && !is_empty ? "more than any file has" : std::to_string(bytes)));
   return contents;
 }
@@ -262,7 +262,7 @@ void write_npy(const std::string& path, const HostTensor& tensor, NpyOrder order
   dict.append((64 - (head_bytes + dict.size() + 1) % 64) % 64, ' ');  // the data starts at a multiple of 64
   dict += '\n';
   if (dict.size() > 65535) internal_error("a shape with thousands of axes");
-  std::string head(magic);
+  std::string head(npy_magic);
   head += {'\x01', '\x00', static_cast<char>(dict.size() & 0xff), static_cast<char>(dict.size() >> 8)};
   head += dict;
   const auto as_text = [](const std::vector<std::byte>& data) { return std::string_view(reinterpret_cast<const char*>(data.data()), data.size()); };

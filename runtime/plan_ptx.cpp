@@ -18,8 +18,6 @@ namespace {
 
 using DimValues = std::vector<std::pair<std::string, std::int64_t>>;
 
-bool is_by_value(const Param& param) { return param.kind == ParamKind::In && param.shape.empty(); }
-
 class PlanOnPtx {
  public:
   PlanOnPtx(const Plan& plan, Arguments& arguments, const CompileOptions& options)
@@ -80,12 +78,12 @@ class PlanOnPtx {
       std::memcpy(values.back().data(), value, std::min(bytes, values.back().size()));
     };
     for (const std::string& argument : kernel.launch.arguments) {
-      const auto param = std::find_if(plan_.params.begin(), plan_.params.end(), [&](const Param& each) { return each.name == argument; });
-      if (param != plan_.params.end() && is_by_value(*param)) {
+      const Param* param = find_param(plan_, argument);
+      if (param && is_by_value(*param)) {
         const HostTensor& scalar = arguments_.tensors.at(argument);
         add(scalar.data.data(), scalar.data.size());
       } else if (find_tensor(plan_, argument)) {
-        const std::uint64_t address = place(machine, argument, param == plan_.params.end() ? nullptr : &*param);
+        const std::uint64_t address = place(machine, argument, param);
         placed.emplace_back(argument, address);
         add(&address, sizeof address);
       } else {

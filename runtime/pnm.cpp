@@ -14,13 +14,13 @@ namespace tilewright {
 
 namespace {
 
-[[noreturn]] void refuse(const std::string& path, std::string_view what, std::string help = {}) {
+[[noreturn]] void refuse_image(const std::string& path, std::string_view what, std::string help = {}) {
   throw UserError({}, fmt::format("`{}` {}", path, what), std::move(help));
 }
 
-class Reader {
+class ImageReader {
  public:
-  Reader(const std::string& text, const std::string& path) : text_(text), path_(path) {}
+  ImageReader(const std::string& text, const std::string& path) : text_(text), path_(path) {}
 
   // The next number; blanks and comments stand in front of it.
   std::int64_t number() {
@@ -31,14 +31,14 @@ class Reader {
         break;
       }
     }
-    if (position_ >= text_.size()) refuse(path_, "is truncated");
+    if (position_ >= text_.size()) refuse_image(path_, "is truncated");
     std::int64_t value = 0;
     const std::size_t start = position_;
     for (; position_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[position_])) != 0; ++position_) {
       value = value * 10 + (text_[position_] - '0');
-      if (value > (std::int64_t{1} << 32)) refuse(path_, "is no image: a number in it is too large");
+      if (value > (std::int64_t{1} << 32)) refuse_image(path_, "is no image: a number in it is too large");
     }
-    if (position_ == start) refuse(path_, fmt::format("is no image: `{}` stands where a number is needed", text_[position_]));
+    if (position_ == start) refuse_image(path_, fmt::format("is no image: `{}` stands where a number is needed", text_[position_]));
     return value;
   }
   std::size_t position() const { return position_; }
@@ -55,25 +55,25 @@ HostTensor read_pnm(const std::string& path) {
   const std::string text = read_whole_file(path);
   const char kind = text.size() > 2 && text[0] == 'P' ? text[1] : '\0';
   if (kind != '2' && kind != '3' && kind != '5' && kind != '6')
-    refuse(path, "is no .pgm or .ppm image", "such a file starts with P2, P3, P5 or P6");
+    refuse_image(path, "is no .pgm or .ppm image", "such a file starts with P2, P3, P5 or P6");
   const bool is_colour = kind == '3' || kind == '6';
   const bool is_binary = kind == '5' || kind == '6';
-  Reader reader(text, path);
+  ImageReader reader(text, path);
   const std::int64_t width = reader.number(), height = reader.number(), largest = reader.number();
   if (largest < 1 || largest > 255)
-    refuse(path, fmt::format("has samples up to {}; 8 bits are read", largest), "convert it to a largest value of 255: pnmdepth 255");
+    refuse_image(path, fmt::format("has samples up to {}; 8 bits are read", largest), "convert it to a largest value of 255: pnmdepth 255");
   HostTensor image{Dtype::U8, is_colour ? std::vector<std::int64_t>{height, width, 3} : std::vector<std::int64_t>{height, width}, {}};
   std::int64_t count = 0;
-  if (__builtin_mul_overflow(height, width * (is_colour ? 3 : 1), &count)) refuse(path, "says of itself that it is larger than any file");
+  if (__builtin_mul_overflow(height, width * (is_colour ? 3 : 1), &count)) refuse_image(path, "says of itself that it is larger than any file");
   const std::size_t data = reader.position() + 1;  // one blank behind the header
   const auto present = static_cast<std::int64_t>(text.size() > data ? text.size() - data : 0);
   if (is_binary ? present < count : present < 2 * count - 1)
-    refuse(path, fmt::format("is truncated: {} by {} pixels need {} bytes, and it has {}", width, height, is_binary ? count : 2 * count - 1, present));
+    refuse_image(path, fmt::format("is truncated: {} by {} pixels need {} bytes, and it has {}", width, height, is_binary ? count : 2 * count - 1, present));
   image.data.resize(static_cast<std::size_t>(count));
   if (is_binary && count > 0) std::memcpy(image.data.data(), text.data() + data, image.data.size());
   for (std::byte& sample : image.data) {
     std::int64_t value = is_binary ? std::to_integer<std::int64_t>(sample) : reader.number();
-    if (value > largest) refuse(path, fmt::format("has a sample of {}, above the largest of {} that it states", value, largest));
+    if (value > largest) refuse_image(path, fmt::format("has a sample of {}, above the largest of {} that it states", value, largest));
     if (largest != 255) value = (value * 255 + largest / 2) / largest;
     sample = static_cast<std::byte>(value);
   }

@@ -23,8 +23,11 @@ build_preset() {
   # A cached compilation is not lost when the tree stands in another folder.
   export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
   mkdir -p "$folder"
+  # A first build compiles a dozen files at a time, which halves its time; clang's build sees each file alone.
+  local options=()
+  [[ -e $folder/CMakeCache.txt || $preset == clang || $preset == development ]] || options+=(-DTILEWRIGHT_UNITY=ON)
   step "configure $preset"
-  (cd "$root" && cmake --preset "$preset" >"$folder/configure.log" 2>&1) || {
+  (cd "$root" && cmake --preset "$preset" "${options[@]}" >"$folder/configure.log" 2>&1) || {
     cat "$folder/configure.log" >&2
     fail "cmake could not configure \`$preset\`"
   }

@@ -12,7 +12,7 @@ namespace tilewright {
 
 namespace {
 
-std::string_view name_of(NumericClass numeric) {
+std::string_view class_name(NumericClass numeric) {
   switch (numeric) {
     case NumericClass::Exact: return "exact";
     case NumericClass::Reassociates: return "reassociates";
@@ -60,17 +60,17 @@ ExitCode passes_verb(const Options& options) {
   if (options.json) {
     nlohmann::json out;
     for (const SchedulePass& pass : schedule_passes())
-      out["schedule"].push_back({{"word", pass.word}, {"syntax", pass.syntax}, {"summary", pass.summary}, {"class", name_of(pass.numeric)}});
+      out["schedule"].push_back({{"word", pass.word}, {"syntax", pass.syntax}, {"summary", pass.summary}, {"class", class_name(pass.numeric)}});
     for (const FinishingPass& pass : finishing_passes())
-      out["finishing"].push_back({{"name", pass.name}, {"summary", pass.summary}, {"class", name_of(pass.numeric)}});
+      out["finishing"].push_back({{"name", pass.name}, {"summary", pass.summary}, {"class", class_name(pass.numeric)}});
     std::cout << out.dump(2) << "\n";
     return ExitCode::Success;
   }
   std::cout << "lower          tensor IR to the naive plan: a kernel a statement, one thread an element\n\nschedule lines\n";
   for (const SchedulePass& pass : schedule_passes())
-    std::cout << fmt::format("  {:<40} {} ({})\n", pass.syntax, pass.summary, name_of(pass.numeric));
+    std::cout << fmt::format("  {:<40} {} ({})\n", pass.syntax, pass.summary, class_name(pass.numeric));
   std::cout << "\nfinishing passes, in this order\n";
-  for (const FinishingPass& pass : finishing_passes()) std::cout << fmt::format("  {:<40} {} ({})\n", pass.name, pass.summary, name_of(pass.numeric));
+  for (const FinishingPass& pass : finishing_passes()) std::cout << fmt::format("  {:<40} {} ({})\n", pass.name, pass.summary, class_name(pass.numeric));
   return ExitCode::Success;
 }
 

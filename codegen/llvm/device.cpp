@@ -105,7 +105,7 @@ void link_libdevice(llvm::Module& module, const std::string& path) {
 }
 
 // Vectorisers are left out: what is one access is decided in the IR.
-void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
+void optimise_for_device(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = false;
   tuning.LoopInterleaving = false;
@@ -146,7 +146,7 @@ std::unique_ptr<DeviceModule> build(const Plan& plan, const Kernel& kernel, cons
   if (llvm::verifyModule(*made->module, &stream))
     internal_error(fmt::format("llvm: kernel `{}` gave a module that does not verify: {}", kernel.name, faults));
   link_libdevice(*made->module, libdevice_path);
-  optimise(*made->module, *made->machine);
+  optimise_for_device(*made->module, *made->machine);
   return made;
 }
 

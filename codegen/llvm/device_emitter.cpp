@@ -20,15 +20,9 @@ namespace {
 constexpr unsigned global_space = 1;
 constexpr unsigned shared_space = 3;
 
-const Param* find_param(const Plan& plan, const std::string& name) {
-  const auto found =
-      std::find_if(plan.params.begin(), plan.params.end(), [&](const Param& param) { return param.name == name; });
-  return found == plan.params.end() ? nullptr : &*found;
-}
-
 bool is_by_value(const Plan& plan, const std::string& name) {
   const Param* param = find_param(plan, name);
-  return param != nullptr && param->kind == ParamKind::In && param->shape.empty();
+  return param != nullptr && is_by_value(*param);
 }
 
 // What the class of the plan promises of the base of every tensor.

@@ -39,7 +39,7 @@ llvm::orc::JITTargetMachineBuilder host_machine() {
   return machine;
 }
 
-void optimise(llvm::Module& module, llvm::TargetMachine& machine) {
+void optimise_for_host(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
@@ -123,7 +123,7 @@ std::unique_ptr<HostKernel> compile_for_host(const Plan& plan, const Kernel& ker
   llvm::raw_string_ostream stream(faults);
   if (llvm::verifyModule(*module, &stream))
     internal_error(fmt::format("llvm: kernel `{}` gave a module that does not verify: {}", kernel.name, faults));
-  optimise(*module, *machine);
+  optimise_for_host(*module, *machine);
 
   auto jit = expect(llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(machine_builder)).create(),
                     "the JIT cannot start");

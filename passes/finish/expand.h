@@ -28,6 +28,12 @@ struct ExpandContext {
   std::int64_t alignment_of(const std::string& name) const;
 };
 
+// `op operands` and `if condition { body }`.
+inline Stmt instruction(std::string op, std::vector<Expr> operands, Span span) {
+  return make_stmt(Instr{std::move(op), std::move(operands)}, span);
+}
+inline Stmt when(const Expr& condition, Block body, Span span) { return make_stmt(If{condition, std::move(body), {}}, span); }
+
 // Whether a serial loop over one axis counts from 0 by 1.
 bool counts_up(const Loop& loop);
 

@@ -25,9 +25,6 @@ namespace tilewright {
 
 namespace {
 
-Stmt instruction(std::string op, std::vector<Expr> operands, Span span) { return make_stmt(Instr{std::move(op), std::move(operands)}, span); }
-Stmt when(const Expr& condition, Block body, Span span) { return make_stmt(If{condition, std::move(body), {}}, span); }
-
 bool has_warpgroups(const AxisLayout& axis) {
   return std::any_of(axis.factors.begin(), axis.factors.end(), [](const Factor& factor) { return factor.place == Place::Warpgroup && factor.extent > 1; });
 }

@@ -25,9 +25,6 @@ Expr i32(std::int64_t value) { return integer(value, Dtype::I32); }
 Expr read(const std::string& name) { return load(Access{name, {}, {}, {}}, Dtype::I32); }
 Stmt assign(const std::string& name, Expr value, Span span) { return make_stmt(Store{Access{name, {}, {}, span}, std::move(value), {}, std::nullopt}, span); }
 Expr barrier_object(const std::string& array, const Expr& slot) { return load(Access{array, {slot}, {}, {}}, Dtype::Mbarrier); }
-Stmt instruction(std::string op, std::vector<Expr> operands, Span span) { return make_stmt(Instr{std::move(op), std::move(operands)}, span); }
-Stmt when(const Expr& condition, Block body, Span span) { return make_stmt(If{condition, std::move(body), {}}, span); }
-
 bool is_of(const Pipe& pipe, const std::string& buffer) { return std::find(pipe.buffers.begin(), pipe.buffers.end(), buffer) != pipe.buffers.end(); }
 
 }  // namespace

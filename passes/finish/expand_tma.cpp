@@ -21,7 +21,7 @@ namespace tilewright {
 
 namespace {
 
-bool is_zero(const Expr& value) { return real_value(value) == 0.0 || is_integer_constant(value, 0); }
+bool is_constant_zero(const Expr& value) { return real_value(value) == 0.0 || is_integer_constant(value, 0); }
 
 }  // namespace
 
@@ -105,7 +105,7 @@ void Expander::emit(const EngineCopy& copy, Instr instr, Span span, Block& out) 
 }
 
 void Expander::load_by_engine(const Copy& copy, const Stmt& stmt, const Expr& full, Block& out) {
-  bool fills_zero = copy.source.rule.kind == Rule::Kind::None || (copy.source.rule.kind == Rule::Kind::Fill && is_zero(copy.source.rule.fill));
+  bool fills_zero = copy.source.rule.kind == Rule::Kind::None || (copy.source.rule.kind == Rule::Kind::Fill && is_constant_zero(copy.source.rule.fill));
   if (!fills_zero || !copy.where.empty())
     throw UserError(stmt->span, fmt::format("the copy engine fills what is out of range with 0, and `{}` asks for something else", print(stmt)));
   bool is_shared = !copy.multicast.empty();

@@ -22,7 +22,7 @@ Expr row_major_index(const std::vector<Expr>& index, const std::vector<Expr>& sh
 }
 
 // The 16-byte chunks within each row of a panel change places (ir/layout.h).
-Expr swizzled(const Expr& flat, int xor_bytes, Dtype dtype) {
+Expr swizzled_index(const Expr& flat, int xor_bytes, Dtype dtype) {
   std::int64_t chunk = 16 / bytes_of(dtype);
   std::int64_t row_elements = xor_bytes / bytes_of(dtype);
   std::int64_t chunks = row_elements / chunk;
@@ -80,7 +80,7 @@ Expr Flattener::flat_index(const Access& access, bool swizzles) const {
     if (buffer->layout) {
       bool shared = buffer->space == Space::Shared;
       Expr flat = in_layout(*buffer, access.index, shared ? Place::Mem : Place::Reg);
-      return swizzles && shared && buffer->layout->xor_bytes ? swizzled(flat, buffer->layout->xor_bytes, buffer->dtype) : flat;
+      return swizzles && shared && buffer->layout->xor_bytes ? swizzled_index(flat, buffer->layout->xor_bytes, buffer->dtype) : flat;
     }
     std::vector<Expr> shape;
     for (const BufferAxis& axis : buffer->axes) shape.push_back(integer(axis.extent));

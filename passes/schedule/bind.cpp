@@ -20,8 +20,6 @@ namespace tilewright {
 
 namespace {
 
-constexpr std::string_view syntax = "bind i thread.y, j thread.x";
-
 struct Binding {
   LineName loop;
   Place place;  // ThreadX, ThreadY, ThreadZ; Mem stands for `block`
@@ -96,7 +94,7 @@ Kernel bind_kernel(const Kernel& kernel, const std::vector<Binding>& bindings, c
 }  // namespace
 
 Plan bind(const Plan& plan, const ScheduleLine& line, const Target& target) {
-  LineReader reader(line, syntax);
+  LineReader reader(line);
   std::vector<Binding> bindings = read_bindings(reader);
   reader.end();
   std::vector<LineName> names;

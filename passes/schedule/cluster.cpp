@@ -28,8 +28,6 @@ namespace tilewright {
 
 namespace {
 
-constexpr std::string_view syntax = "cluster i.block 2 multicast B";
-
 class Clustering {
  public:
   Clustering(const Plan& plan, Names& names, LineName loop, LineNumber size, std::vector<LineName> shared)
@@ -255,7 +253,7 @@ class Clustering {
 }  // namespace
 
 Plan cluster(const Plan& plan, const ScheduleLine& line, const Target& target) {
-  LineReader reader(line, syntax);
+  LineReader reader(line);
   LineName loop = reader.name("a grid loop");
   LineNumber size = reader.number("a number of blocks", 2);
   std::vector<LineName> shared;

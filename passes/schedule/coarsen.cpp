@@ -29,8 +29,6 @@ namespace tilewright {
 
 namespace {
 
-constexpr std::string_view syntax = "coarsen i 8 by 4, j 8 by 4";
-
 struct Coarsening {
   LineName loop;
   LineNumber factor;
@@ -344,7 +342,7 @@ class Coarsener {
 }  // namespace
 
 Plan coarsen(const Plan& plan, const ScheduleLine& line, const Target& target) {
-  LineReader reader(line, syntax);
+  LineReader reader(line);
   std::vector<Coarsening> parts;
   std::vector<LineName> loops;
   do {

@@ -22,7 +22,7 @@ Expr apart(const Expr& expr) {
 }  // namespace
 
 Plan contract(const Plan& plan, const ScheduleLine& line, const Target&) {
-  LineReader reader(line, "contract off");
+  LineReader reader(line);
   reader.expect("off");
   reader.end();
   return map_kernels_with(plan, line, {}, [](const Kernel& kernel) {

@@ -34,8 +34,6 @@ namespace tilewright {
 
 namespace {
 
-constexpr std::string_view syntax = "epilogue C via shared tma, tile j 64 buffers 2";
-
 struct EpilogueLine {
   LineName tensor;
   Span mechanism;
@@ -44,8 +42,8 @@ struct EpilogueLine {
   LineNumber buffers;
 };
 
-EpilogueLine read_line(const ScheduleLine& line) {
-  LineReader reader(line, syntax);
+EpilogueLine read_epilogue_line(const ScheduleLine& line) {
+  LineReader reader(line);
   EpilogueLine result;
   result.tensor = reader.name("the tensor that the kernel writes");
   reader.expect("via");
@@ -310,7 +308,7 @@ class Epilogue {
 }  // namespace
 
 Plan epilogue(const Plan& plan, const ScheduleLine& line, const Target& target) {
-  EpilogueLine read = read_line(line);
+  EpilogueLine read = read_epilogue_line(line);
   const Kernel& meant = kernel_named(plan, read.tensor);
   if (!line.target.empty() && line.target != meant.name)
     throw UserError(read.tensor.span, fmt::format("kernel `{}` does not write `{}`", line.target, read.tensor.text));

@@ -23,8 +23,6 @@ namespace tilewright {
 
 namespace {
 
-constexpr std::string_view syntax = "fuse m, e into Y at r";
-
 Plan without_kernels(const Plan& plan, const std::vector<LineName>& kernels) {
   Plan result = plan;
   for (const LineName& name : kernels) result = without_kernel(result, name.text);
@@ -143,7 +141,7 @@ class Fusion {
 }  // namespace
 
 Plan fuse(const Plan& plan, const ScheduleLine& line, const Target&) {
-  LineReader reader(line, syntax);
+  LineReader reader(line);
   std::vector<LineName> producers;
   do producers.push_back(reader.name("a tensor"));
   while (reader.accept(","));

@@ -134,7 +134,7 @@ Plan inline_reduction(const Plan& plan, const Producer& producer, const LineName
 }  // namespace
 
 Plan inline_tensor(const Plan& plan, const ScheduleLine& line, const Target&) {
-  LineReader reader(line, "inline t");
+  LineReader reader(line);
   std::vector<LineName> tensors;
   do tensors.push_back(reader.name("a tensor"));
   while (reader.accept(","));

@@ -28,7 +28,7 @@ Expr approximated(const Expr& expr) {
 }  // namespace
 
 Plan math(const Plan& plan, const ScheduleLine& line, const Target&) {
-  LineReader reader(line, "math fast");
+  LineReader reader(line);
   reader.expect("fast");
   reader.end();
   return map_kernels_with(plan, line, {}, [](const Kernel& kernel) {

@@ -28,8 +28,6 @@ namespace tilewright {
 
 namespace {
 
-constexpr std::string_view syntax = "mma wgmma over i";
-
 std::string one_line(const Store& store) {
   std::string text = print(make_stmt(store));
   while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -291,7 +289,7 @@ class MatrixUnits {
 }  // namespace
 
 Plan mma(const Plan& plan, const ScheduleLine& line, const Target& target) {
-  LineReader reader(line, syntax);
+  LineReader reader(line);
   LineName unit = reader.name("`wgmma` or `mma.sync`");
   std::optional<LineName> over;
   if (reader.accept("over")) over = reader.name("an axis of the result");

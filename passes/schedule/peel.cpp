@@ -220,7 +220,7 @@ class Peeling {
 }  // namespace
 
 Plan peel(const Plan& plan, const ScheduleLine& line, const Target&) {
-  LineReader reader(line, "peel k.block");
+  LineReader reader(line);
   std::vector<LineName> loops;
   do loops.push_back(reader.name("the name of a loop"));
   while (reader.accept(","));

@@ -27,15 +27,13 @@ namespace tilewright {
 
 namespace {
 
-constexpr std::string_view syntax = "persist order hilbert";
-
 struct Order {
   std::string function;   // of the table
   std::int64_t rows = 0;  // of a group
 };
 
 Order read_order(const ScheduleLine& line) {
-  LineReader reader(line, syntax);
+  LineReader reader(line);
   reader.expect("order");
   LineName name = reader.name("`rows`, `grouped` or `hilbert`");
   Order result{name.text, 8};

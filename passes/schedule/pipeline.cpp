@@ -31,8 +31,6 @@ namespace tilewright {
 
 namespace {
 
-constexpr std::string_view syntax = "pipeline k.block depth 4 via tma, in flight 1";
-
 struct PipelineLine {
   LineName at;
   LineNumber depth;  // 0: of a pipeline that is there
@@ -48,8 +46,8 @@ void refuse_too_many(const LineNumber& in_flight, std::int64_t depth) {
                   fmt::format("`depth {}` or more", in_flight.value + 1));
 }
 
-PipelineLine read_line(const ScheduleLine& line) {
-  LineReader reader(line, syntax);
+PipelineLine read_pipeline_line(const ScheduleLine& line) {
+  LineReader reader(line);
   PipelineLine result;
   result.at = reader.name("the name of a loop");
   if (reader.accept("in")) {
@@ -266,7 +264,7 @@ Kernel with_in_flight(const Kernel& kernel, const PipelineLine& line) {
 }  // namespace
 
 Plan pipeline(const Plan& plan, const ScheduleLine& line, const Target& target) {
-  PipelineLine read = read_line(line);
+  PipelineLine read = read_pipeline_line(line);
   if (read.depth.value == 0)
     return map_kernels_with(plan, line, {read.at}, [&](const Kernel& kernel) { return with_in_flight(kernel, read); });
   std::optional<AsynchronousCopies> asynchronous;

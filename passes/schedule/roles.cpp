@@ -28,9 +28,8 @@ namespace tilewright {
 
 namespace {
 
-constexpr std::string_view syntax = "roles producer 1 warpgroup registers 40, consumer 2 warpgroups registers 232";
-constexpr std::int64_t group = 4;  // warps of a warpgroup
-constexpr std::int64_t lanes = 32;
+constexpr std::int64_t warpgroup_warps = 4;  // warps of a warpgroup
+constexpr std::int64_t lanes_of_warp = 32;
 
 struct RoleRequest {
   std::int64_t warps = 0;
@@ -49,7 +48,7 @@ RoleRequest read_role(LineReader& reader) {
   LineNumber count = reader.number("a number of warps or warpgroups");
   result.span = count.span;
   if (reader.accept("warpgroup") || reader.accept("warpgroups"))
-    result.warps = count.value * group;
+    result.warps = count.value * warpgroup_warps;
   else if (reader.accept("warp") || reader.accept("warps"))
     result.warps = count.value;
   else
@@ -61,16 +60,16 @@ RoleRequest read_role(LineReader& reader) {
     if (registers.value % 8 != 0 || registers.value < 24 || registers.value > 256)
       throw UserError(registers.span,
                       fmt::format("registers {}: a multiple of 8 from 24 to 256 is possible", registers.value));
-    if (result.warps % group != 0)
+    if (result.warps % warpgroup_warps != 0)
       throw UserError(registers.span, fmt::format("registers are moved by whole warpgroups of {} warps, and this role "
                                                   "has {}",
-                                                  group, result.warps));
+                                                  warpgroup_warps, result.warps));
   }
   return result;
 }
 
-RoleLine read_line(const ScheduleLine& line) {
-  LineReader reader(line, syntax);
+RoleLine read_roles_line(const ScheduleLine& line) {
+  LineReader reader(line);
   RoleLine result;
   do {
     LineName name = reader.name("`producer` or `consumer`");
@@ -84,7 +83,7 @@ RoleLine read_line(const ScheduleLine& line) {
   reader.end();
   if (!result.producer.warps || !result.consumer.warps)
     throw UserError(line.span, fmt::format("role `{}` is missing", result.producer.warps ? "consumer" : "producer"),
-                    fmt::format("as in `{}`", syntax));
+                    fmt::format("as in `{}`", reader.syntax()));
   return result;
 }
 
@@ -157,17 +156,17 @@ class Labelling {
 
 void require_pool(const RoleLine& roles, const Target& target, Span line) {
   std::int64_t warps = roles.producer.warps + roles.consumer.warps;
-  std::int64_t threads = warps * lanes;
+  std::int64_t threads = warps * lanes_of_warp;
   if (threads > target.most_threads)
     throw UserError(
         line, fmt::format("{} warps are {} threads, a block has at most {}", warps, threads, target.most_threads));
   std::int64_t pool = register_pool(target, threads);
   auto taken = [&](const RoleRequest& role) {
-    return role.warps * lanes * (role.registers ? role.registers : pool / threads);
+    return role.warps * lanes_of_warp * (role.registers ? role.registers : pool / threads);
   };
   std::int64_t sum = taken(roles.producer) + taken(roles.consumer);
   if (sum <= pool) return;
-  std::int64_t most = (pool - taken(roles.producer)) / (roles.consumer.warps * lanes) / 8 * 8;
+  std::int64_t most = (pool - taken(roles.producer)) / (roles.consumer.warps * lanes_of_warp) / 8 * 8;
   throw UserError(
       line,
       fmt::format("the roles take {} registers ({} for the producer, {} for the consumer), {} more than the "
@@ -220,7 +219,7 @@ bool has_pipe(const Kernel& kernel) {
 }  // namespace
 
 Plan roles(const Plan& plan, const ScheduleLine& line, const Target& target) {
-  RoleLine read = read_line(line);
+  RoleLine read = read_roles_line(line);
   bool moves_registers = read.producer.registers || read.consumer.registers;
   if (moves_registers && capability(target) < 90)
     throw UserError(read.producer.registers ? read.producer.registers_span : read.consumer.registers_span,

@@ -21,7 +21,7 @@ std::vector<std::size_t> memory_order(std::size_t rank, bool transposed) {
   return order;
 }
 
-Layout swizzled(const std::vector<BufferAxis>& axes, const std::vector<std::size_t>& order, Dtype dtype,
+Layout swizzled_layout(const std::vector<BufferAxis>& axes, const std::vector<std::size_t>& order, Dtype dtype,
                 const LineNumber& bytes) {
   std::int64_t panel = bytes.value / bytes_of(dtype);
   const BufferAxis& fastest = axes[order[0]];
@@ -61,7 +61,7 @@ Layout in_order(const std::vector<BufferAxis>& axes, const std::vector<std::size
 
 Layout tile_layout(const std::vector<BufferAxis>& axes, Dtype dtype, const TileOptions& options) {
   std::vector<std::size_t> order = memory_order(axes.size(), options.transposed);
-  return options.swizzle.value ? swizzled(axes, order, dtype, options.swizzle) : in_order(axes, order, options.pad);
+  return options.swizzle.value ? swizzled_layout(axes, order, dtype, options.swizzle) : in_order(axes, order, options.pad);
 }
 
 std::optional<Layout> resized_layout(const Layout& layout, const std::vector<BufferAxis>& before,

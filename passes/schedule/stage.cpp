@@ -35,8 +35,6 @@ namespace tilewright {
 
 namespace {
 
-constexpr std::string_view syntax = "stage A, B in shared at k.block pad 1";
-
 // `A`, or `A[i, k]` with the names in each index.
 struct Operand {
   LineName tensor;
@@ -261,7 +259,7 @@ class Staging {
 }  // namespace
 
 Plan stage(const Plan& plan, const ScheduleLine& line, const Target& target) {
-  LineReader reader(line, syntax);
+  LineReader reader(line);
   std::vector<Operand> operands;
   do operands.push_back(read_operand(reader));
   while (reader.accept(","));

@@ -28,8 +28,6 @@ namespace tilewright {
 
 namespace {
 
-constexpr std::string_view syntax = "tile block i 16, j 16";
-
 // The loop `k` of a sum in two levels, put together again; nothing where `loop` is no such `k.chunk`.
 //   serial k.chunk { part = 0; serial k in 4096 { part = part + … }; acc = acc + part }   ->   serial k { acc = acc + …
 //   }
@@ -180,7 +178,7 @@ class Tiling {
 }  // namespace
 
 Plan tile(const Plan& plan, const ScheduleLine& line, const Target&) {
-  LineReader reader(line, syntax);
+  LineReader reader(line);
   LineName level = reader.name("a level, as `block`");
   auto sizes = read_sizes(reader);
   reader.end();

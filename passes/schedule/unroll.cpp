@@ -16,7 +16,6 @@ namespace tilewright {
 
 namespace {
 
-constexpr std::string_view syntax = "unroll k 4";
 constexpr std::int64_t most_iterations = 1024;
 
 class Unrolling {
@@ -93,7 +92,7 @@ class Unrolling {
 }  // namespace
 
 Plan unroll(const Plan& plan, const ScheduleLine& line, const Target&) {
-  LineReader reader(line, syntax);
+  LineReader reader(line);
   LineName name = reader.name("the name of a loop");
   std::optional<LineNumber> factor;
   if (!reader.at_end()) factor = reader.number("a number of iterations");

@@ -30,8 +30,6 @@ namespace tilewright {
 
 namespace {
 
-constexpr std::string_view syntax = "vectorize 4";
-
 class Vectorizing {
  public:
   Vectorizing(const Plan& plan, const Kernel& kernel, LineNumber width)
@@ -218,7 +216,7 @@ bool has_neighbours(const Kernel& kernel, std::int64_t width) {
 }  // namespace
 
 Plan vectorize(const Plan& plan, const ScheduleLine& line, const Target&) {
-  LineReader reader(line, syntax);
+  LineReader reader(line);
   LineNumber width = reader.number("a number of elements", 2);
   reader.end();
   if (width.value != 2 && width.value != 4 && width.value != 8 && width.value != 16)

@@ -21,8 +21,6 @@ namespace tilewright {
 
 namespace {
 
-constexpr std::string_view syntax = "warps 8";
-
 // The threads left are dealt from the last axis outwards, as many as divide both it and them. Where these are less than
 // a warp, a short axis takes as many threads as it has elements, and those beyond idle.
 Layout row_by_row(const std::vector<Axis>& axes, std::int64_t threads) {
@@ -54,7 +52,7 @@ bool is_tiled_parallel(const Kernel& kernel) {
 }  // namespace
 
 Plan warps(const Plan& plan, const ScheduleLine& line, const Target& target) {
-  LineReader reader(line, syntax);
+  LineReader reader(line);
   LineNumber count = reader.number("a number of warps");
   reader.end();
   std::int64_t threads = count.value * 32;

@@ -165,15 +165,6 @@ std::string_view name_of(DeviceKind device) {
   return "";
 }
 
-namespace {
-
-bool is_thread_stage(const Plan& plan) {
-  auto kernels = kernels_of(plan);
-  return !kernels.empty() && kernels[0]->stage == Stage::Thread;
-}
-
-}  // namespace
-
 RunReport execute(const Plan& plan, Arguments& arguments, const ExecutionRequest& request) {
   bool threads = is_thread_stage(plan);
   auto threads_of = [&] { return thread_stage(plan, target_for(request.arch)); };

@@ -26,11 +26,6 @@ struct Stop {
 constexpr std::uint64_t data_seed = 1;
 constexpr std::uint64_t orders_of_simulator = 3;
 
-bool is_thread_stage(const Plan& plan) {
-  const std::vector<const Kernel*> kernels = kernels_of(plan);
-  return !kernels.empty() && kernels.front()->stage == Stage::Thread;
-}
-
 NumericClass weaker(NumericClass a, NumericClass b) { return std::max(a, b); }
 
 // Behind `expand` a kernel is code of threads, and lacks its barriers up to `fence`.

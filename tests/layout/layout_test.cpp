@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -54,9 +55,50 @@ std::string included_folder(const std::string& line) {
   return line.substr(start.size() + 1, slash - start.size() - 1);
 }
 
+// What a line at the left margin of an unnamed namespace defines: a type, a function or a constant; empty where it is none.
+// An alias of the same type may stand twice.
+std::string defined_name(const std::string& line) {
+  static const std::regex type("^(?:struct|class|enum class) (\\w+)");
+  static const std::regex value("^(?!using |template|namespace )\\w.*?\\b(\\w+)(?: = |\\(|\\{|\\[)");
+  std::smatch found;
+  return std::regex_search(line, found, type) || std::regex_search(line, found, value) ? found[1].str() : std::string();
+}
+
+// Files that are compiled one at a time always (runtime/CMakeLists.txt).
+bool stands_alone(const std::string& name) {
+  static const std::regex pattern("^runtime/((sim|ptx)/|interpreter|oracle|slot_)");
+  return std::regex_search(name, pattern);
+}
+
 }  // namespace
 
 TEST_SUITE("layout") {
+  TEST_CASE("what files keep to themselves has names of its own, so that they can be compiled together") {
+    if (!fs::exists(source_root() / "ir")) TILEWRIGHT_SKIP("no source tree here");
+    for (const auto& [folder, allowed] : allowed_includes) {
+      std::map<std::string, std::string> owners;
+      for (const fs::path& path : sources_below(source_root() / folder)) {
+        const std::string file_name = fs::relative(path, source_root()).generic_string();
+        if (path.extension() != ".cpp" || stands_alone(file_name)) continue;
+        if (folder == "runtime" && file_name.rfind("runtime/library/", 0) == 0) continue;  // a library of its own
+        std::ifstream file(path);
+        std::string line;
+        bool is_local = false;
+        while (std::getline(file, line)) {
+          if (line == "namespace {") is_local = true;
+          if (line == "}  // namespace") is_local = false;
+          const std::string name = is_local ? defined_name(line) : std::string();
+          if (name.empty()) continue;
+          const auto [place, is_new] = owners.emplace(name, file_name);
+          if (!is_new && place->second != file_name)
+            FAIL_CHECK(fmt::format("`{}` of {} is also a name of {}", name, file_name, place->second));
+        }
+      }
+      CHECK_MESSAGE(owners.size() > 5, fmt::format("{} has hardly a name of its own", folder));
+    }
+  }
+
+
   TEST_CASE("includes follow the direction of the folders") {
     if (!fs::exists(source_root() / "ir")) TILEWRIGHT_SKIP("no source tree here");
     std::set<std::string> restricted = {"llvm"};

@@ -60,24 +60,35 @@ inline std::map<std::string, HostTensor> random_inputs(const Plan& plan, const S
 
 enum class Device : std::uint8_t { Interpreter, Simulator };
 
-inline std::map<std::string, HostTensor> results_of(const Plan& plan, const Sizes& sizes, Device device,
-                                                    LoopOrder order, Agreement agreement) {
+inline std::string in_text(const Sizes& sizes) {
+  std::string text;
+  for (const auto& [name, size] : sizes) text += name + " " + std::to_string(size) + " ";
+  return text;
+}
+
+using Results = std::map<std::string, HostTensor>;
+
+inline Results run_plan(const Plan& plan, const Sizes& sizes, Device device, LoopOrder order, Agreement agreement) {
   Arguments arguments = bind_arguments(plan, random_inputs(plan, sizes, agreement), sizes);
   InterpreterOptions options;
   options.order = order;
   RunReport report =
       device == Device::Interpreter ? interpret(plan, arguments, options) : simulate(plan, arguments, {});
   for (const std::string& fault : report.faults) FAIL_CHECK(fault);
-  std::map<std::string, HostTensor> result;
+  Results result;
   for (const Param& param : plan.params)
     if (param.kind != ParamKind::In) result.emplace(param.name, arguments.tensors.at(param.name));
   return result;
 }
 
-inline std::string in_text(const Sizes& sizes) {
-  std::string text;
-  for (const auto& [name, size] : sizes) text += name + " " + std::to_string(size) + " ";
-  return text;
+// Cases share the first lines of their schedules: the same plan on the same inputs runs once.
+inline const Results& results_of(const Plan& plan, const Sizes& sizes, Device device, LoopOrder order, Agreement agreement) {
+  static std::map<std::string, Results> known;
+  std::string key = in_text(sizes) + std::to_string(static_cast<int>(device)) + std::to_string(static_cast<int>(order)) +
+                    std::to_string(static_cast<int>(agreement)) + print(plan);
+  auto found = known.find(key);
+  if (found == known.end()) found = known.emplace(std::move(key), run_plan(plan, sizes, device, order, agreement)).first;
+  return found->second;
 }
 
 // Bit for bit in the interpreter, whatever the order of parallel loops, or in the simulator. No sizes: the usual ones.
@@ -85,7 +96,7 @@ inline void check_same_results(const Plan& before, const Plan& after, const std:
                                Device device, Agreement agreement = Agreement::AnyData) {
   for (const Sizes& sizes : all_sizes.empty() ? usual_sizes(before) : all_sizes) {
     INFO("sizes ", in_text(sizes));
-    auto expected = results_of(before, sizes, Device::Interpreter, LoopOrder::Forwards, agreement);
+    const Results& expected = results_of(before, sizes, Device::Interpreter, LoopOrder::Forwards, agreement);
     for (LoopOrder order : {LoopOrder::Forwards, LoopOrder::Backwards, LoopOrder::Shuffled}) {
       if (device == Device::Simulator && order != LoopOrder::Forwards) continue;
       for (const auto& result : results_of(after, sizes, device, order, agreement)) {
