@@ -64,6 +64,23 @@ TEST_SUITE("sim") {
       for (std::uint64_t seed = 2; seed <= orders; ++seed) CHECK_MESSAGE(faults_of_file(plan, text, seed) != "", seed);
     }
   }
+
+  TEST_CASE("each fault in CUDA C has its twin in the IR") {
+    std::size_t faults = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(source_root() / "tests/sim/faults_cuda")) {
+      if (entry.path().extension() != ".cu") continue;
+      std::istringstream text(text_of(entry.path()));
+      const std::string kernel = entry.path().stem().string();
+      CHECK(std::filesystem::exists(source_root() / "tests/sim/faults" / ("right_" + kernel + ".ir")));
+      for (std::string line; std::getline(text, line);) {
+        if (!line.starts_with("// fault ")) continue;
+        ++faults;
+        const std::string name = line.substr(9, line.find(':') - 9);
+        CHECK_MESSAGE(std::filesystem::exists(source_root() / "tests/sim/faults" / (kernel + "_" + name + ".expected")), line);
+      }
+    }
+    CHECK(faults >= 40);
+  }
 }
 
 }  // namespace tilewright
