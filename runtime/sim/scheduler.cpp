@@ -20,6 +20,8 @@ namespace tilewright {
 
 namespace {
 
+constexpr int spread_sms = 16;
+
 struct StepLimit {
   std::atomic<std::int64_t> taken{0};
   std::int64_t most = 0;  // 0: none
@@ -60,10 +62,10 @@ class Sm {
     const std::int64_t most = std::int64_t{8} << (random % 11);
     std::int64_t left = most;
     const WarpOp* next = warp.next;
-    while (left > 0 && warp.state == WarpState::Ready) {
-      next = counter_ ? counted_step(*next, warp) : next->run(*next, warp);
-      --left;
-    }
+    if (counter_)
+      for (; left > 0 && warp.state == WarpState::Ready; --left) next = counted_step(*next, warp);
+    else
+      for (; left > 0 && warp.state == WarpState::Ready; --left) next = next->run(*next, warp);
     warp.next = next;
     limit_.take(most - left);
     if (warp.state == WarpState::Ready) return true;
@@ -312,9 +314,10 @@ class Sm {
 void run_side_by_side(std::vector<std::unique_ptr<Sm>>& sms) {
   const std::size_t workers = std::min<std::size_t>(sms.size(), std::max(1u, std::thread::hardware_concurrency()));
   std::vector<std::exception_ptr> failures(workers);
+  std::atomic<std::size_t> first{0};  // that no worker has taken
   const auto work = [&](std::size_t worker) {
     try {
-      for (std::size_t n = worker; n < sms.size(); n += workers)
+      for (std::size_t n = first++; n < sms.size(); n = first++)
         while (sms[n]->slice()) {
         }
     } catch (...) {
@@ -362,8 +365,11 @@ LaunchResult launch(const KernelProgram& program, const SimulatorOptions& option
   // The blocks of a cluster stand on several SMs, which run as one.
   const std::int64_t sm_room = resident_blocks(program.threads(), program.shared_bytes);
   const bool has_clusters = program.cluster_size() > 1;
-  const std::int64_t count = has_clusters ? 1 : std::min<std::int64_t>(std::max(1, options.sms), program.blocks());
-  const std::int64_t room = has_clusters ? std::max<std::int64_t>(1, options.sms * sm_room / program.cluster_size()) : sm_room;
+  // Blocks that do not see each other's memory may run anywhere: on as many SMs as keep a machine's cores busy, one at a time on
+  // each, which keeps what they touch in its caches. Their number does not depend on the machine: nor does a run.
+  const bool spreads = program.is_independent && !has_clusters && options.sms > 1;
+  const std::int64_t count = has_clusters ? 1 : std::min<std::int64_t>(spreads ? std::max(spread_sms, options.sms) : std::max(1, options.sms), program.blocks());
+  const std::int64_t room = has_clusters ? std::max<std::int64_t>(1, options.sms * sm_room / program.cluster_size()) : spreads ? 1 : sm_room;
   std::vector<std::unique_ptr<Sm>> sms;
   for (std::int64_t n = 0; n < count; ++n) sms.push_back(std::make_unique<Sm>(program, n, count, room, seed, limit, counts != nullptr));
   if (program.is_independent) run_side_by_side(sms);

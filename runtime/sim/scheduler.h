@@ -28,7 +28,8 @@ struct LaunchResult {
 // Runs all blocks of the grid. Block b runs on SM b % sms (clusters on all SMs together); each SM starts its blocks in order, as
 // many at once as fit, and picks among their warps, for a random number of steps: between barriers nothing orders warps. The seed
 // says how: at random, one warp far ahead, one far behind; asynchronous copies at random, as early or as late as can be.
-// The same seed gives the same run. Blocks that share no memory are spread over the cores of this machine. Throws UserError where more than
+// The same seed gives the same run. Blocks that share no memory are spread over more SMs, and these over the cores of this machine
+// (not where one SM is asked for). Throws UserError where more than
 // `steps_left` steps were taken (0: no limit). What was done is added to `counts`, where it is not null.
 LaunchResult launch(const KernelProgram& program, const SimulatorOptions& options, std::uint64_t seed, std::int64_t steps_left, FaultLog& faults,
                     std::vector<KernelCounts>* counts = nullptr);

@@ -129,19 +129,16 @@ TEST_SUITE("sim") {
     CHECK(bytes() == bytes());
   }
 
-  // Wide bounds, for slow machines; without optimisation a smaller matrix.
+  // The bounds are those of the design, with room for a busy machine; without optimisation a smaller matrix is enough.
   TEST_CASE("tiled matmul is quick enough for tests") {
     const Plan plan = ladder_plan("matmul.ch5.thread.ir");
-#ifdef NDEBUG
-    const std::int64_t size = 256;
-#else
-    const std::int64_t size = 96;
-#endif
+    const bool is_optimised = seconds_of(plan, 96, false) < 0.05;
+    const std::int64_t size = is_optimised ? 256 : 96;
     const double bare = seconds_of(plan, size, false);
     const double checked = seconds_of(plan, size, true);
     MESSAGE(fmt::format("tiled matmul {0}x{0}x{0} on one core: {1:.3f} s bare, {2:.3f} s with checks", size, bare, checked));
-    CHECK(bare < 5);
-    CHECK(checked < 8);
+    CHECK(bare < (is_optimised ? 0.6 : 5));
+    CHECK(checked < (is_optimised ? 1.8 : 8));
   }
 }
 
