@@ -15,7 +15,7 @@ bool FnBuilder::has_plain_target(const AstStatement& statement) {
   return statement.rule.kind == Rule::Kind::None &&
          std::all_of(statement.index.begin(), statement.index.end(), [&](const Ast& index) {
            const AstName* name = as<AstName>(index);
-           return name && !has_dim(name->name) && tensors_.count(name->name) == 0 && seen.insert(name->name).second;
+           return name && !is_reserved(name->name) && !has_dim(name->name) && tensors_.count(name->name) == 0 && seen.insert(name->name).second;
          });
 }
 

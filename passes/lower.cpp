@@ -3,10 +3,11 @@
 //   before   C[i, j] = sum[k] A[i, k] * B[k, j]
 //   after    kernel C { parallel i in M, j in N { reg acc: f32; acc = 0.0; serial k in K { acc = fma(A[i, k], B[k, j], acc) }; C[i, j] = acc } }
 //
-// A kernel a statement, named after its tensor. Contraction to `fma` is decided here, once, within one statement.
+// A kernel a statement, named after its tensor (a second one that updates it: `H.2`). Contraction to `fma` is decided here, once, within one statement.
 // A scatter becomes atomics where any order gives the same bits (integers); a scatter of floats runs in index order.
 #include <fmt/format.h>
 
+#include <map>
 #include <set>
 
 #include "ir/operators.h"
@@ -55,10 +56,10 @@ class StatementLowering {
     }
   }
 
-  Kernel kernel(const TensorStmt& stmt) {
+  Kernel kernel(const TensorStmt& stmt, std::string name) {
     span_ = stmt.span;
     Kernel kernel;
-    kernel.name = stmt.target;
+    kernel.name = std::move(name);
     Block body;
     Access target{stmt.target, stmt.index, stmt.rule, stmt.span};
     bool ordered = false;
@@ -69,7 +70,9 @@ class StatementLowering {
       Expr value = emit(stmt.value, body);
       ordered = is_float(stmt.value->dtype);
       if (ordered) {
-        Expr old = load(target, value->dtype, span_);
+        Access place = target;
+        if (place.rule.kind == Rule::Kind::Skip) place.rule = Rule{Rule::Kind::Fill, identity_of(*stmt.combine, value->dtype), 0};  // then nothing is stored
+        Expr old = load(place, value->dtype, span_);
         body.push_back(make_stmt(Store{target, contract_products(combine(*stmt.combine, old, value)), stmt.where, std::nullopt}, span_));
       } else {
         body.push_back(make_stmt(Store{target, contract_products(value), stmt.where, stmt.combine}, span_));
@@ -192,14 +195,16 @@ Plan lower(const TensorFn& fn, bool long_sums) {
   plan.errors = fn.errors;
   if (!fn.errors.empty()) plan.error_name = "e";
   std::set<std::string> cleared;
+  std::map<std::string, int> updates;  // by target: the second statement's kernel is `H.2`
   for (const TensorStmt& stmt : fn.statements) {
     if (stmt.combine && cleared.insert(stmt.target).second) {
       bool keeps = false;
       for (const Param& param : fn.params) keeps |= param.name == stmt.target && param.kind == ParamKind::InOut;
       if (!keeps) plan.steps.push_back(Clear{stmt.target, identity_of(*stmt.combine, stmt.value->dtype)});
     }
-    StatementLowering lowering(fn, long_sums);
-    plan.steps.push_back(lowering.kernel(stmt));
+    const int number = ++updates[stmt.target];
+    std::string name = number == 1 ? stmt.target : fmt::format("{}.{}", stmt.target, number);
+    plan.steps.push_back(StatementLowering(fn, long_sums).kernel(stmt, std::move(name)));
   }
   return plan;
 }

@@ -12,6 +12,7 @@
 
 #include "ir/diagnostic.h"
 #include "runtime/oracle_compiler.h"
+#include "runtime/slot_errors.h"
 
 namespace tilewright {
 
@@ -171,15 +172,15 @@ class Oracle {
     for (std::size_t element = 0; element < target.values.size(); ++element) {
       double& value = target.values[element].f;
       if (is_float_sum) {
-        const double depth = target.depths[element];
+        const double depth = std::max(target.depths[element], 1.0);
         const double factor = options_.is_worst_case ? depth : std::min(depth, 6 * std::sqrt(depth));
-        target.error_values[element] += factor * unit_of_operation(target.declared) * target.magnitudes[element];
+        target.error_values[element] = error_of_sum(value, target.error_values[element], target.magnitudes[element], factor * unit_of_operation(target.declared));
       }
       const double exact = value;
       if (options_.mode == FloatMode::Real) value = round_to(target.declared, value);
       if (!follows_errors_) continue;
       double& error = target.error_values[element];
-      if (!std::isfinite(value)) error = 0;
+      if (!std::isfinite(value) || std::isinf(error)) error = std::isinf(error) ? error : 0;
       else if (options_.mode == FloatMode::Unrounded) error += half_ulp(target.declared, value);
       else error = error_of_monotone([&](double x) { return round_to(target.declared, x); }, exact, error, value);
     }

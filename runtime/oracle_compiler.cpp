@@ -85,19 +85,15 @@ const Ins* run_add_term(const Ins& ins, Machine& machine) {
   const double term = machine.slots[ins.a].f;
   machine.slots[ins.dst].f += term;
   machine.errors[ins.dst] += machine.errors[ins.a];
-  machine.slots[ins.b].f += std::fabs(term);
+  if (std::isfinite(term)) machine.slots[ins.b].f += std::fabs(term);
   machine.slots[ins.c].f += 1;
   return &ins + 1;
 }
 
-double error_of_sum(double depth, double unit, double magnitude, bool is_worst_case) {
-  return (is_worst_case ? depth : std::min(depth, 6 * std::sqrt(depth))) * unit * magnitude;
-}
-
 const Ins* run_finish_sum(const Ins& ins, Machine& machine) {
-  const double error = error_of_sum(machine.slots[ins.c].f, ins.unit, machine.slots[ins.b].f, of(machine).is_worst_case);
-  if (std::isfinite(machine.slots[ins.dst].f)) machine.errors[ins.dst] += error;
-  else machine.errors[ins.dst] = 0;
+  const double depth = std::max(machine.slots[ins.c].f, 1.0);
+  const double factor = of(machine).is_worst_case ? depth : std::min(depth, 6 * std::sqrt(depth));
+  machine.errors[ins.dst] = error_of_sum(machine.slots[ins.dst].f, machine.errors[ins.dst], machine.slots[ins.b].f, factor * ins.unit);
   return &ins + 1;
 }
 
@@ -121,10 +117,10 @@ const Ins* run_update(const Ins& ins, Machine& machine) {
   const double other = machine.errors[ins.a];
   if (op == BinaryOp::Max || op == BinaryOp::Min) error = std::max(error, other);
   else if (op == BinaryOp::Mul && is_float(ins.dtype))
-    error = std::fabs(old.f) * other + std::fabs(term.f) * error + error * other + ins.unit * std::fabs(memory.values[at].f);
+    error = error_of_rounded(memory.values[at].f, std::isinf(error) || std::isinf(other) ? error + other : std::fabs(old.f) * other + std::fabs(term.f) * error + error * other, ins.unit);
   else error += other;
   if (!memory.magnitudes.empty()) {
-    memory.magnitudes[at] += std::fabs(term.f);
+    if (std::isfinite(term.f)) memory.magnitudes[at] += std::fabs(term.f);
     memory.depths[at] += 1;
   }
   return &ins + 1;

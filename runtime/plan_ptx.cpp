@@ -22,6 +22,9 @@ class PlanOnPtx {
  public:
   PlanOnPtx(const Plan& plan, Arguments& arguments, const CompileOptions& options)
       : plan_(plan), arguments_(arguments), options_(options), dims_(dim_values(plan, arguments)) {
+    // `resident(C)`: any number gives the same result; there is no GPU to ask.
+    for (const Dim& dim : plan.dims)
+      if (const Call* query = as<Call>(dim.value); query && query->function == "resident") dims_.emplace_back(dim.name, 2);
     for (const Temp& temp : plan.temps) {
       HostTensor tensor = make_tensor(temp.dtype, shape_of(temp.shape, dims_));
       temporaries_.emplace(temp.name, std::move(tensor));

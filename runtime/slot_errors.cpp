@@ -14,21 +14,16 @@ namespace {
 
 constexpr double unknown = std::numeric_limits<double>::infinity();
 
-// An infinite or NaN value is compared by class; its error says nothing. Where f32 has only denormals, its rounding has
-// an absolute size; where f32 may overflow, the kernel has an infinity and the error is unknown.
 void put(Machine& machine, const Ins& ins, double value, double error) {
-  const double magnitude = std::fabs(value);
   machine.slots[ins.dst] = real_scalar(value);
-  machine.errors[ins.dst] = std::isfinite(value) ? error + ins.unit * magnitude : 0;
-  if (ins.unit != 0x1p-24 || !std::isfinite(value)) return;
-  if (magnitude < 0x1p-125 && magnitude > 0) machine.errors[ins.dst] += 0x1p-149;
-  if (magnitude + machine.errors[ins.dst] > std::numeric_limits<float>::max()) machine.errors[ins.dst] = unknown;
+  machine.errors[ins.dst] = error_of_rounded(value, error, ins.unit);
 }
 
 // How far a / b may move: |a| / (|b| - eb) - |a / b| and a's share. A divisor that overflows f32 lies between f32's
 // largest number and infinity, so the quotient lies between its true value and 0.
 double error_of_quotient(double value, double b, double ea, double eb) {
   if (ea == 0 && eb == 0) return 0;
+  if (std::isinf(ea)) return unknown;  // inf / inf is no number
   if (std::isinf(eb) && std::fabs(b) > std::numeric_limits<float>::max() / 2) return std::fabs(value) + ea / std::fabs(b);
   const double least = std::fabs(b) - eb;
   return least > 0 ? (ea + std::fabs(value) * eb) / least : unknown;
@@ -36,6 +31,8 @@ double error_of_quotient(double value, double b, double ea, double eb) {
 
 double error_of_product(double a, double b, double ea, double eb) {
   if (std::isinf(ea) || std::isinf(eb)) return unknown;  // 0 * unknown is no number
+  const auto may_vanish = [](double x, double error) { return error > 0 && std::fabs(x) <= error; };
+  if ((std::isinf(a) && may_vanish(b, eb)) || (std::isinf(b) && may_vanish(a, ea))) return unknown;  // 0 * inf, or the other sign
   return std::fabs(a) * eb + std::fabs(b) * ea + ea * eb;
 }
 
@@ -125,15 +122,16 @@ const Ins* run_monotone(const Ins& ins, Machine& machine) {
     const Scalar moved = real_scalar(x);
     return call_of(ins, &moved).f;
   };
-  const double spread = error_of_monotone(at, argument.f, error, result.f);
-  put(machine, ins, result.f, std::isnan(spread) ? unknown : spread);
+  // What may be anything may be no number.
+  put(machine, ins, result.f, std::isinf(error) ? unknown : error_of_monotone(at, argument.f, error, result.f));
   return &ins + 1;
 }
 
 const Ins* run_bounded_slope(const Ins& ins, Machine& machine) {  // sin, cos
   const Scalar argument = machine.slots[ins.a];
   const double value = call_of(ins, &argument).f;
-  put(machine, ins, value, std::min(machine.errors[ins.a], 2.0) + ins.unit);
+  const double error = machine.errors[ins.a];
+  put(machine, ins, value, std::isinf(error) ? unknown : std::min(error, 2.0) + ins.unit);
   return &ins + 1;
 }
 
@@ -152,10 +150,10 @@ const Ins* run_separate(const Ins& ins, Machine& machine) {
       arguments[i] = real_scalar(x);
       return call_of(ins, arguments).f;
     };
-    error += error_of_monotone(at, original.f, machine.errors[from[i]], value.f);
+    error += std::isinf(machine.errors[from[i]]) ? unknown : error_of_monotone(at, original.f, machine.errors[from[i]], value.f);
     arguments[i] = original;
   }
-  put(machine, ins, value.f, std::isnan(error) ? unknown : error);
+  put(machine, ins, value.f, error);
   return &ins + 1;
 }
 
@@ -167,6 +165,22 @@ const Ins* run_fma_with_error(const Ins& ins, Machine& machine) {
 }
 
 }  // namespace
+
+double error_of_rounded(double value, double error, double unit) {
+  if (std::isnan(error)) return unknown;
+  if (!std::isfinite(value)) return std::isinf(error) ? unknown : 0;
+  const double magnitude = std::fabs(value);
+  double result = error + unit * magnitude;
+  if (unit != 0x1p-24) return result;
+  if (magnitude < 0x1p-125 && magnitude > 0) result += 0x1p-149;
+  return magnitude + result > std::numeric_limits<float>::max() ? unknown : result;
+}
+
+double error_of_sum(double value, double error, double magnitude, double relative) {
+  const double largest = relative >= 0x1p-24 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
+  if (std::isinf(error) || (magnitude > largest && !std::isnan(value))) return unknown;
+  return std::isfinite(value) ? error + relative * magnitude : 0;
+}
 
 Ins::Run run_of_binary_with_error(BinaryOp op, Dtype dtype) {
   return is_float(dtype) ? float_runs[static_cast<std::size_t>(op)] : integer_runs[static_cast<std::size_t>(op)];
@@ -206,7 +220,8 @@ const Ins* run_convert_with_error(const Ins& ins, Machine& machine) {
   const double center = convert(Dtype::F64, ins.from, value).f;
   const double rounded = convert(Dtype::F64, ins.dtype, result).f;
   const double spread = error_of_monotone(at, center, error, rounded);
-  machine.errors[ins.dst] = ins.dtype == Dtype::Bool ? (std::fabs(center) <= error ? 1 : 0) : std::isnan(spread) ? 0 : spread;
+  if (ins.dtype == Dtype::Bool) machine.errors[ins.dst] = std::fabs(center) <= error ? 1 : 0;
+  else machine.errors[ins.dst] = std::isinf(error) ? unknown : std::isnan(spread) ? 0 : spread;
   return &ins + 1;
 }
 
@@ -239,8 +254,7 @@ const Ins* run_merge(const Ins& ins, Machine& machine) {
   if (machine.errors[ins.a] != 0) {
     const Scalar x = machine.slots[taken], y = machine.slots[other];
     const double distance = is_float(ins.dtype) ? std::fabs(x.f - y.f) : std::fabs(static_cast<double>(x.i) - static_cast<double>(y.i));
-    // A branch that could not be evaluated (an access outside) is no alternative.
-    if (std::isfinite(distance) && std::isfinite(machine.errors[other])) error = std::max(error, distance + machine.errors[other]);
+    error = std::isfinite(distance) ? std::max(error, distance + machine.errors[other]) : unknown;
   }
   machine.errors[ins.dst] = error;
   machine.slots[ins.dst] = machine.slots[taken];
