@@ -157,6 +157,7 @@ Arguments bind_arguments(const Plan& plan, std::map<std::string, HostTensor> inp
       refuse_call(fmt::format("no input gives the size `{}`", dim.name), fmt::format("give it: --set {}=…", dim.name));
 
   Arguments arguments{std::move(inputs), std::move(dims.values)};
+  require_elements(plan, arguments);
   const auto values = dim_values(plan, arguments);
   for (const Param& param : plan.params) {
     if (param.kind != ParamKind::Out) continue;
@@ -165,6 +166,69 @@ Arguments bind_arguments(const Plan& plan, std::map<std::string, HostTensor> inp
     arguments.tensors.emplace(param.name, std::move(tensor));
   }
   return arguments;
+}
+
+namespace {
+
+// Refuses reads that `clamp`, `wrap` or `mirror` would have to turn into an element of a tensor that has none.
+class ReadsOfNothing {
+ public:
+  ReadsOfNothing(const Plan& plan, const Names& dims) : plan_(plan), dims_(dims) {}
+
+  void look(const Block& body) const {
+    for (const Stmt& stmt : body) {
+      if (const Loop* loop = as<Loop>(stmt); loop && std::any_of(loop->axes.begin(), loop->axes.end(), [&](const Axis& axis) { return has_no_trips(axis); })) continue;
+      if (const Copy* copy = as<Copy>(stmt)) look(copy->source);
+      map_expressions(stmt, [&](const Expr& expr) {
+        walk(expr, [&](const Expr& node) {
+          if (const Load* load = as<Load>(node)) look(load->access);
+          return true;
+        });
+        return expr;
+      });
+      map_bodies(stmt, [&](const Block& inner) {
+        look(inner);
+        return inner;
+      });
+    }
+  }
+
+ private:
+  // Of bounds that the dims decide.
+  bool has_no_trips(const Axis& axis) const {
+    const auto is_known = [&](const Expr& bound) {
+      bool known = true;
+      walk(bound, [&](const Expr& node) {
+        const Var* name = as<Var>(node);
+        known = known && !as<Load>(node) && (!name || std::any_of(dims_.begin(), dims_.end(), [&](const auto& dim) { return dim.first == name->name; }));
+        return known;
+      });
+      return known;
+    };
+    if ((axis.lo && !is_known(axis.lo)) || !is_known(axis.hi)) return false;
+    return evaluate_index(axis.hi, dims_) <= (axis.lo ? evaluate_index(axis.lo, dims_) : 0);
+  }
+
+  void look(const Access& access) const {
+    if (access.rule.kind != Rule::Kind::Clamp && access.rule.kind != Rule::Kind::Wrap && access.rule.kind != Rule::Kind::Mirror) return;
+    const auto tensor = find_tensor(plan_, access.buffer);
+    if (!tensor) return;
+    const std::vector<std::int64_t> shape = shape_of(tensor->shape, dims_);
+    if (std::find(shape.begin(), shape.end(), 0) == shape.end()) return;
+    refuse(fmt::format("`{}` has no element to read: `{}` is [{}]", print(load(access, tensor->dtype)), access.buffer, fmt::join(shape, ", ")),
+           "state a value, as in `; 0`, which needs no element");
+  }
+
+  const Plan& plan_;
+  const Names& dims_;
+};
+
+}  // namespace
+
+void require_elements(const Plan& plan, const Arguments& arguments) {
+  const Names dims = dim_values(plan, arguments);
+  for (const Kernel* kernel : kernels_of(plan))
+    if (kernel->stage == Stage::Tile) ReadsOfNothing(plan, dims).look(kernel->body);
 }
 
 Names dim_values(const Plan& plan, const Arguments& arguments) {

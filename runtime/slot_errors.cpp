@@ -26,13 +26,16 @@ double error_of_quotient(double value, double b, double ea, double eb) {
   if (std::isinf(ea)) return unknown;  // inf / inf is no number
   if (std::isinf(eb) && std::fabs(b) > std::numeric_limits<float>::max() / 2) return std::fabs(value) + ea / std::fabs(b);
   const double least = std::fabs(b) - eb;
-  return least > 0 ? (ea + std::fabs(value) * eb) / least : unknown;
+  if (!(least > 0)) return unknown;
+  return std::isfinite(value) ? (ea + std::fabs(value) * eb) / least : 0;
 }
 
 double error_of_product(double a, double b, double ea, double eb) {
   if (std::isinf(ea) || std::isinf(eb)) return unknown;  // 0 * unknown is no number
+  if (ea == 0 && eb == 0) return 0;
   const auto may_vanish = [](double x, double error) { return error > 0 && std::fabs(x) <= error; };
   if ((std::isinf(a) && may_vanish(b, eb)) || (std::isinf(b) && may_vanish(a, ea))) return unknown;  // 0 * inf, or the other sign
+  if (!std::isfinite(a) || !std::isfinite(b)) return 0;
   return std::fabs(a) * eb + std::fabs(b) * ea + ea * eb;
 }
 
@@ -41,10 +44,12 @@ const Ins* run_float(const Ins& ins, Machine& machine) {
   const double a = machine.slots[ins.a].f, b = machine.slots[ins.b].f;
   const double ea = machine.errors[ins.a], eb = machine.errors[ins.b];
   const double value = apply(Op, Dtype::F64, machine.slots[ins.a], machine.slots[ins.b]).f;
+  // A kernel that contracts, or adds in another order, may stay below what overflows f64 here.
+  [[maybe_unused]] const bool overflows = std::isinf(value) && std::isfinite(a) && std::isfinite(b);
   if constexpr (Op == BinaryOp::Add || Op == BinaryOp::Sub) {
-    put(machine, ins, value, ea + eb);
+    put(machine, ins, value, overflows ? unknown : ea + eb);
   } else if constexpr (Op == BinaryOp::Mul) {
-    put(machine, ins, value, error_of_product(a, b, ea, eb));
+    put(machine, ins, value, overflows ? unknown : error_of_product(a, b, ea, eb));
   } else if constexpr (Op == BinaryOp::Div) {
     put(machine, ins, value, error_of_quotient(value, b, ea, eb));
   } else if constexpr (Op == BinaryOp::Mod) {
@@ -167,8 +172,8 @@ const Ins* run_fma_with_error(const Ins& ins, Machine& machine) {
 }  // namespace
 
 double error_of_rounded(double value, double error, double unit) {
-  if (std::isnan(error)) return unknown;
   if (!std::isfinite(value)) return std::isinf(error) ? unknown : 0;
+  if (std::isnan(error)) return unknown;
   const double magnitude = std::fabs(value);
   double result = error + unit * magnitude;
   if (unit != 0x1p-24) return result;

@@ -45,6 +45,9 @@ struct Arguments {
 // agree, allocates and poisons the outputs. Throws UserError that names the tensor, the axis and both sizes.
 Arguments bind_arguments(const Plan& plan, std::map<std::string, HostTensor> inputs,
                          const std::map<std::string, std::int64_t>& given = {});
+// Throws UserError where a read by `clamp`, `wrap` or `mirror` would need an element of a tensor that has none. Part of
+// bind_arguments; of use where the arguments were bound by a plan without kernels.
+void require_elements(const Plan& plan, const Arguments& arguments);
 // The value of every `dim` with a formula that needs no device is included.
 std::vector<std::pair<std::string, std::int64_t>> dim_values(const Plan& plan, const Arguments& arguments);
 // The shape of a tensor for these dims.

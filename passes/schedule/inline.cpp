@@ -18,6 +18,7 @@
 
 #include <algorithm>
 
+#include "ir/operators.h"
 #include "passes/schedule/passes.h"
 #include "passes/schedule/producer.h"
 
@@ -48,7 +49,59 @@ Expr element_of(const Producer& producer, const Access& access, const std::vecto
   return select(is_inside(access.index, shape), value, access.rule.fill);
 }
 
+bool reports_errors(const Expr& expr) {
+  bool found = false;
+  walk(expr, [&](const Expr& node) {
+    const Load* load = as<Load>(node);
+    const Call* function = as<Call>(node);
+    found |= (load && load->access.rule.kind == Rule::Kind::Check) || (function && function->function == "within");
+    return !found;
+  });
+  return found;
+}
+
+// Whether the value is computed whatever the conditions say: then what it reads is read.
+bool reads_always(const Expr& expr, const std::function<bool(const Load&)>& is_wanted) {
+  if (const Load* load = as<Load>(expr); load && is_wanted(*load)) return true;
+  if (const Select* branch = as<Select>(expr)) return reads_always(branch->condition, is_wanted);
+  if (const Binary* binary = as<Binary>(expr); binary && info(binary->op).is_logical) return reads_always(binary->lhs, is_wanted);
+  bool found = false;
+  map_children(expr, [&](const Expr& child) {
+    found = found || reads_always(child, is_wanted);
+    return child;
+  });
+  return found;
+}
+
+// Whether a kernel reads every element of the producer's tensor, so that no report of an access outside is lost.
+bool reads_every_element(const Kernel& kernel, const Producer& producer, const std::string& tensor) {
+  const Loop* nest = kernel.body.size() == 1 ? as<Loop>(kernel.body[0]) : nullptr;
+  if (!nest || nest->kind != LoopKind::Parallel) return false;
+  const auto is_element_by_element = [&](const Load& load) {
+    if (load.access.buffer != tensor) return false;
+    std::set<std::string> used;
+    for (std::size_t d = 0; d < load.access.index.size(); ++d) {
+      const Var* name = as<Var>(load.access.index[d]);
+      const auto axis = std::find_if(nest->axes.begin(), nest->axes.end(), [&](const Axis& candidate) { return name && candidate.name == name->name; });
+      if (axis == nest->axes.end() || !(extent_of(*axis) == extent_of(producer.axes[d])) || !used.insert(axis->name).second) return false;
+    }
+    return used.size() == nest->axes.size();
+  };
+  for (const Stmt& stmt : nest->body)
+    if (const Store* store = as<Store>(stmt); store && store->where.empty() && reads_always(store->value, is_element_by_element)) return true;
+  return false;
+}
+
+void require_same_reports(const Plan& plan, const Producer& producer, const LineName& name) {
+  if (!reports_errors(producer.value)) return;
+  for (const Kernel* kernel : kernels_of(plan))
+    if (kernel->name != name.text && reads_every_element(*kernel, producer, name.text)) return;
+  throw UserError(name.span, fmt::format("`{}` reports indices that leave a tensor, and no kernel reads each of its elements: some would not be reported", name.text),
+                  "state a rule for the access that it checks");
+}
+
 Plan inline_pointwise(const Plan& plan, const Producer& producer, const LineName& name) {
+  require_same_reports(plan, producer, name);
   std::vector<Expr> shape = find_tensor(plan, name.text)->shape;
   Plan rest = without_kernel(plan, name.text);
   return map_kernels(rest, [&](const Kernel& kernel) {

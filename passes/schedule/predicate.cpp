@@ -1,6 +1,8 @@
 // Predicates on the statements of a tiled loop.
 #include "passes/schedule/predicate.h"
 
+#include <algorithm>
+
 #include "passes/loops.h"
 
 namespace tilewright {
@@ -17,35 +19,64 @@ class Predicate {
     });
   }
 
-  Block apply(const Block& body) const {
+  Block apply(const Block& body) {
     Block result;
     for (const Stmt& stmt : body) result.push_back(apply(stmt));
     return result;
   }
 
  private:
-  bool reads_by_axis(const Expr& expr) const { return expr && uses_var(expr, axis_) && reads_memory(expr, own_); }
+  // Whether a value is there only where the predicate holds: it reads by the index, or what was written under the predicate.
+  bool needs_predicate(const Expr& expr) const {
+    if (!expr) return false;
+    if (uses_var(expr, axis_) && reads_memory(expr, own_)) return true;
+    return std::any_of(partial_.begin(), partial_.end(), [&](const std::string& buffer) { return uses_buffer(expr, buffer); });
+  }
 
-  Stmt guarded(const Stmt& stmt) const { return make_stmt(If{condition_, {stmt}, {}}, stmt->span); }
+  void note_partial(const std::string& buffer) {
+    if (own_.count(buffer) > 0 && written_.count(buffer) == 0) partial_.insert(buffer);
+  }
 
-  Stmt apply(const Stmt& stmt) const {
-    if (const Store* store = as<Store>(stmt)) {
-      bool outlives = own_.count(store->target.buffer) == 0;
-      if (!outlives && !mentions_var({stmt}, axis_)) return stmt;
-      Store node = *store;
-      node.where.push_back(condition_);
-      return make_stmt(std::move(node), stmt->span);
+  Stmt guarded(const Stmt& stmt) {
+    walk({stmt}, [&](const Stmt& inner) {
+      if (const Store* store = as<Store>(inner)) note_partial(store->target.buffer);
+      return true;
+    });
+    return make_stmt(If{condition_, {stmt}, {}}, stmt->span);
+  }
+
+  Stmt apply_store(const Store& store, const Stmt& stmt) {
+    bool outlives = own_.count(store.target.buffer) == 0;
+    bool reads_partial = needs_predicate(store.value) || std::any_of(store.where.begin(), store.where.end(), [&](const Expr& condition) { return needs_predicate(condition); });
+    if (!outlives && !reads_partial && !mentions_var({stmt}, axis_)) {
+      if (store.where.empty() && depth_ == declared_.at(store.target.buffer)) written_.insert(store.target.buffer);
+      return stmt;
     }
+    note_partial(store.target.buffer);
+    Store node = store;
+    // In front of the conditions that it bounds the reads of.
+    auto place = std::find_if(node.where.begin(), node.where.end(), [&](const Expr& condition) { return needs_predicate(condition); });
+    node.where.insert(place, condition_);
+    return make_stmt(std::move(node), stmt->span);
+  }
+
+  Stmt apply_inside(const Stmt& stmt) {
+    ++depth_;
+    Stmt result = map_bodies(stmt, [&](const Block& inner) { return apply(inner); });
+    --depth_;
+    return result;
+  }
+
+  Stmt apply(const Stmt& stmt) {
+    if (const Buffer* buffer = as<Buffer>(stmt)) declared_[buffer->name] = depth_;
+    if (const Store* store = as<Store>(stmt)) return apply_store(*store, stmt);
     if (const Loop* loop = as<Loop>(stmt)) {
       for (const Axis& axis : loop->axes)
-        if (reads_by_axis(axis.lo) || reads_by_axis(axis.hi) || reads_by_axis(axis.step)) return guarded(stmt);
-      return map_bodies(stmt, [&](const Block& inner) { return apply(inner); });
+        if (needs_predicate(axis.lo) || needs_predicate(axis.hi) || needs_predicate(axis.step)) return guarded(stmt);
+      return apply_inside(stmt);
     }
-    if (const If* branch = as<If>(stmt)) {
-      if (reads_by_axis(branch->condition)) return guarded(stmt);
-      return map_bodies(stmt, [&](const Block& inner) { return apply(inner); });
-    }
-    if (const Let* let = as<Let>(stmt); let && reads_by_axis(let->value)) {
+    if (const If* branch = as<If>(stmt)) return needs_predicate(branch->condition) ? guarded(stmt) : apply_inside(stmt);
+    if (const Let* let = as<Let>(stmt); let && needs_predicate(let->value)) {
       Let node = *let;
       node.value = select(condition_, node.value, constant(0, node.value->dtype), node.value->span);
       return make_stmt(std::move(node), stmt->span);
@@ -55,7 +86,11 @@ class Predicate {
 
   std::string axis_;
   Expr condition_;
-  std::set<std::string> own_;  // declared inside: what is in them ends with the iteration
+  std::set<std::string> own_;      // declared inside: what is in them ends with the iteration
+  std::set<std::string> written_;  // of those, what has a value in every iteration
+  std::set<std::string> partial_;  // of those, what has none where the predicate does not hold
+  std::map<std::string, int> declared_;  // at which depth of loops and branches: deeper, a write may not happen
+  int depth_ = 0;
 };
 
 }  // namespace

@@ -166,6 +166,7 @@ std::string_view name_of(DeviceKind device) {
 }
 
 RunReport execute(const Plan& plan, Arguments& arguments, const ExecutionRequest& request) {
+  require_elements(plan, arguments);
   bool threads = is_thread_stage(plan);
   auto threads_of = [&] { return thread_stage(plan, target_for(request.arch)); };
   switch (request.device) {

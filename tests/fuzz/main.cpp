@@ -88,7 +88,8 @@ std::string save(const Options& options, const Found& found, const std::string& 
   std::ofstream file(path);
   std::istringstream lines(found.text.substr(0, 2000));
   file << "// " << found.kind << "\n";
-  for (std::string line; std::getline(lines, line);) file << "//   " << line << "\n";
+  int most = 8;  // the rest is plans
+  for (std::string line; most-- > 0 && std::getline(lines, line);) file << "//   " << line << "\n";
   file << "// drawn: --seed " << options.seed << " --only " << found.number << "; again: scripts/fuzz --replay " << path << "\n" << text;
   return file ? path : "";
 }
