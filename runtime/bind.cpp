@@ -215,7 +215,7 @@ class ReadsOfNothing {
     if (!tensor) return;
     const std::vector<std::int64_t> shape = shape_of(tensor->shape, dims_);
     if (std::find(shape.begin(), shape.end(), 0) == shape.end()) return;
-    refuse(fmt::format("`{}` has no element to read: `{}` is [{}]", print(load(access, tensor->dtype)), access.buffer, fmt::join(shape, ", ")),
+    refuse_call(fmt::format("`{}` has no element to read: `{}` is [{}]", print(load(access, tensor->dtype)), access.buffer, fmt::join(shape, ", ")),
            "state a value, as in `; 0`, which needs no element");
   }
 

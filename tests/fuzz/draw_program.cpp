@@ -11,7 +11,6 @@ namespace tilewright::fuzz {
 
 namespace {
 
-Term binary(std::string op, Term a, Term b) { return make_term(TermKind::Binary, std::move(op), {std::move(a), std::move(b)}); }
 
 Term access(const std::string& tensor, const std::vector<std::string>& index, std::string rule = {}) {
   Term result = make_term(TermKind::Access, tensor, {});

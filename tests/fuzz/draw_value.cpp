@@ -15,8 +15,6 @@ constexpr std::array all_dtypes = {Dtype::F64, Dtype::F32, Dtype::F16, Dtype::BF
 
 Dtype any_dtype(Random& random) { return all_dtypes[random.below(all_dtypes.size())]; }
 std::string name_of(Dtype dtype) { return std::string(info(dtype).name); }
-Term binary(std::string op, Term a, Term b) { return make_term(TermKind::Binary, std::move(op), {std::move(a), std::move(b)}); }
-Term call(std::string name, std::vector<Term> arguments) { return make_term(TermKind::Call, std::move(name), std::move(arguments)); }
 
 // Indices whose names may stand in an expression: all in scope.
 Term draw_index_name(Scope& scope) {

@@ -40,6 +40,9 @@ std::string print_parameters(const Function& function, bool is_result) {
 Term literal(std::string text) { return Term{TermKind::Literal, std::move(text), {}, {}, {}, {}}; }
 Term make_term(TermKind kind, std::string text, std::vector<Term> kids) { return Term{kind, std::move(text), std::move(kids), {}, {}, {}}; }
 
+Term binary(std::string op, Term a, Term b) { return make_term(TermKind::Binary, std::move(op), {std::move(a), std::move(b)}); }
+Term call(std::string name, std::vector<Term> arguments) { return make_term(TermKind::Call, std::move(name), std::move(arguments)); }
+
 std::string print(const Term& term) {
   switch (term.kind) {
     case TermKind::Literal: return term.text;

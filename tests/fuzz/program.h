@@ -76,6 +76,8 @@ struct FuzzProgram {
 
 Term literal(std::string text);
 Term make_term(TermKind kind, std::string text, std::vector<Term> kids);
+Term binary(std::string op, Term a, Term b);
+Term call(std::string name, std::vector<Term> arguments);
 
 std::string print(const Term& term);
 std::string print(const Statement& statement);
