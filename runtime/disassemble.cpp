@@ -20,8 +20,7 @@ std::string disassemble(const Cubin& cubin, bool line_info) {
     throw MachineError(
         fmt::format("nvdisasm was not found, so there is no SASS text\nhelp: {}", cure_of(Tool::Nvdisasm)));
   const std::string file = save_source({cubin.bytes.data(), cubin.bytes.size()}, ".cubin");
-  std::vector<std::string> command = {program->string(), "-c", "-plr"};
-  if (line_info) command.emplace_back("-g");
+  std::vector<std::string> command = {program->string(), "-c", line_info ? "-gi" : "-plr"};
   command.push_back(file);
   const ProcessResult result = run_process(command);
   if (result.status != 0) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/compile.h"
+#include "runtime/grid_counts.h"
 #include "runtime/hand_prepare.h"
 #include "runtime/hand_program.h"
 #include "runtime/hand_source.h"
@@ -43,6 +44,9 @@ HandPtx compile_hand_to_ptx(const HandProgram& program, const std::string& arch,
 // machine. Throws ptx::Unsupported (a MachineError) for an instruction that it does not have.
 // `most_steps`: operations of warps after which a kernel is given up; 0: the machine's own limit.
 RunReport run_hand_on_ptx(const HandPtx& compiled, const Plan& plan, Arguments& arguments, std::int64_t most_steps = 0);
+
+// Counts what each launch asks of a GPU, as count_on_ptx (runtime/plan_ptx.h) does.
+std::vector<GridCounts> count_hand_on_ptx(const HandPtx& compiled, const Plan& plan, Arguments& arguments);
 
 // A loaded hand program, bound to one call. Owns temporaries and the values of scalars.
 class LoadedHand {

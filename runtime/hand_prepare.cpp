@@ -83,7 +83,7 @@ class Preparer {
     const auto found = arguments_.tensors.find(tensor);
     const Param* param = find_param(plan_, tensor);
     if (found == arguments_.tensors.end() || !param || is_by_value(*param)) throw UserError({}, fmt::format("`{}` is no tensor of `{}` and no temporary", tensor, plan_.name));
-    return found->second.data.size();
+    return static_cast<std::size_t>(found->second.elements() * bytes_of(found->second.dtype));
   }
 
   PreparedArgument argument_of(const Expr& expr, const HandParameter& parameter) const {

@@ -15,28 +15,33 @@ namespace {
 // The tensors of a call and the temporaries, each with its address.
 class Placed {
  public:
-  Placed(ptx::PtxMachine& machine, const PreparedHand& hand, const Plan& plan, Arguments& arguments) {
+  // `is_virtual`: tensors and temporaries have addresses and no data.
+  Placed(ptx::PtxMachine& machine, const PreparedHand& hand, const Plan& plan, Arguments& arguments, bool is_virtual = false) {
     for (const Param& param : plan.params) {
       if (param.kind == ParamKind::In && param.shape.empty()) continue;
       HostTensor& tensor = arguments.tensors.at(param.name);
       ptx::Region region;
       region.name = param.name;
-      region.bytes = tensor.data.size();
+      region.is_virtual = is_virtual;
+      region.bytes = is_virtual ? static_cast<std::uint64_t>(tensor.elements()) * static_cast<std::uint64_t>(bytes_of(tensor.dtype)) : tensor.data.size();
       region.data = tensor.data.data();
       region.may_write = param.kind != ParamKind::In;
-      region.is_result = region.may_write;
+      region.is_result = region.may_write && !is_virtual;
       region.is_tensor = true;
       region.dtype = tensor.dtype;
       region.shape = tensor.shape;
-      if (param.kind == ParamKind::Out) region.written.resize(tensor.data.size());
+      if (param.kind == ParamKind::Out && !is_virtual) region.written.resize(tensor.data.size());
       addresses_[param.name] = machine.place(std::move(region));
     }
     for (const PreparedTemp& temp : hand.temps) {
       ptx::Region region;
       region.name = temp.name;
       region.bytes = temp.bytes;
-      region.own.assign(temp.bytes, std::byte{0xff});
-      region.written.resize(temp.bytes);
+      region.is_virtual = is_virtual;
+      if (!is_virtual) {
+        region.own.assign(temp.bytes, std::byte{0xff});
+        region.written.resize(temp.bytes);
+      }
       region.is_tensor = true;
       region.dtype = temp.dtype;
       region.shape = temp.shape;
@@ -98,6 +103,25 @@ RunReport run_hand_on_ptx(const HandPtx& compiled, const Plan& plan, Arguments& 
   report.printed = machine.printed();
   if (placed.error_word[0] != 0) report.error = ErrorHit{static_cast<int>(placed.error_word[0] - 1), placed.error_word[1]};
   return report;
+}
+
+std::vector<GridCounts> count_hand_on_ptx(const HandPtx& compiled, const Plan& plan, Arguments& arguments) {
+  std::vector<GridCounts> counts;
+  try {
+    const PreparedHand hand = prepare_hand(compiled.program, compiled.source, compiled.entries, plan, arguments);
+    ptx::PtxMachine machine(compiled.text, most_block_steps);
+    Placed placed(machine, hand, plan, arguments, true);
+    for (const auto& step : hand.steps) {
+      const auto* launch = std::get_if<PreparedLaunch>(&step);
+      if (launch == nullptr || launch->is_empty) continue;
+      counts.push_back(count_grid(machine, launch->kernel, launch->entry, launch->grid, launch->block, static_cast<unsigned>(launch->shared_bytes),
+                                  parameters_of(machine.kernel(launch->entry), *launch, placed)));
+    }
+  } catch (const ptx::Unsupported& missing) {
+    counts.push_back({});
+    counts.back().how = missing.what();
+  }
+  return counts;
 }
 
 }  // namespace tilewright

@@ -23,26 +23,38 @@ int thread_count(const HostOptions& options) {
 
 // A few pieces a thread, so that none waits long for the last one.
 constexpr std::int64_t pieces_per_thread = 8;
+// Where the clock may stop it: small ones, for one that takes long is not cut short.
+constexpr std::int64_t pieces_with_limit = 8192;
 
-void run_kernel(const HostKernel& kernel, const std::vector<void*>& tensors, const std::vector<std::int64_t>& dims,
-                int threads, std::int64_t* error_word) {
+// Runs a kernel, or as much of it as a limit allows; gives the share that was run.
+double run_kernel(const HostKernel& kernel, const std::vector<void*>& tensors, const std::vector<std::int64_t>& dims,
+                  int threads, double limit_ms, std::int64_t* error_word) {
   const std::int64_t iterations = kernel.iterations(dims);
-  if (iterations <= 0) return;
+  if (iterations <= 0) return 1;
   const std::int64_t used = std::min<std::int64_t>(threads, iterations);
-  if (used == 1) {
+  if (used == 1 && limit_ms <= 0) {
     kernel.run(tensors, dims, 0, iterations, error_word);
-    return;
+    return 1;
   }
-  const std::int64_t piece = std::max<std::int64_t>(1, iterations / (used * pieces_per_thread));
+  const std::int64_t pieces = limit_ms > 0 ? pieces_with_limit : used * pieces_per_thread;
+  const std::int64_t piece = std::max<std::int64_t>(1, iterations / pieces);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double, std::milli>(limit_ms);
   std::atomic<std::int64_t> next{0};
+  std::atomic<std::int64_t> done{0};
   const auto work = [&] {
     for (std::int64_t first = next.fetch_add(piece); first < iterations; first = next.fetch_add(piece)) {
-      kernel.run(tensors, dims, first, std::min(first + piece, iterations), error_word);
+      const std::int64_t last = std::min(first + piece, iterations);
+      kernel.run(tensors, dims, first, last, error_word);
+      done += last - first;
+      if (limit_ms > 0 && std::chrono::steady_clock::now() > end) break;
     }
   };
-  std::vector<std::jthread> workers;
-  for (std::int64_t index = 1; index < used; ++index) workers.emplace_back(work);
-  work();
+  {
+    std::vector<std::jthread> workers;
+    for (std::int64_t index = 1; index < used; ++index) workers.emplace_back(work);
+    work();
+  }
+  return static_cast<double>(done.load()) / static_cast<double>(iterations);
 }
 
 // Stores the value in every element.
@@ -97,19 +109,26 @@ RunReport HostPlan::run(Arguments& arguments, const HostOptions& options) const 
   }
 
   std::array<std::int64_t, 3> error_word{};
+  double scaled_ms = 0;
   const auto start = std::chrono::steady_clock::now();
   std::size_t kernel = 0;
+  RunReport report;
   for (const Step& step : plan_.steps) {
     if (const auto* clear = std::get_if<Clear>(&step)) {
       const auto temporary = temporaries.find(clear->tensor);
       clear_tensor(temporary == temporaries.end() ? arguments.tensors.at(clear->tensor) : temporary->second,
                    clear->value);
     } else if (std::holds_alternative<Kernel>(step)) {
-      run_kernel(*kernels_.at(kernel++), tensors, dims, threads, error_word.data());
+      const auto kernel_start = std::chrono::steady_clock::now();
+      const double share =
+          run_kernel(*kernels_.at(kernel++), tensors, dims, threads, options.limit_ms, error_word.data());
+      const double spent =
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - kernel_start).count();
+      report.share = std::min(report.share, share);
+      scaled_ms += spent / share;
     }
   }
-  RunReport report;
-  report.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  report.milliseconds = options.limit_ms > 0 ? scaled_ms : std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (error_word[0] != 0) report.error = ErrorHit{static_cast<int>(error_word[0] - 1), error_word[1]};
   return report;
 }

@@ -11,6 +11,9 @@ namespace tilewright {
 
 struct HostOptions {
   int threads = 0;  // 0: one a core; 1: the serial baseline
+  // Above 0: each kernel stops after about this long, and the time of what it did is scaled up. Results are then not
+  // complete.
+  double limit_ms = 0;
 };
 
 // A plan compiled once, to be run often.

@@ -20,13 +20,18 @@ using DimValues = std::vector<std::pair<std::string, std::int64_t>>;
 
 class PlanOnPtx {
  public:
-  PlanOnPtx(const Plan& plan, Arguments& arguments, const CompileOptions& options)
-      : plan_(plan), arguments_(arguments), options_(options), dims_(dim_values(plan, arguments)) {
+  // `counts` (may be null): tensors have no data then, and each kernel's counts are added instead of running it.
+  PlanOnPtx(const Plan& plan, Arguments& arguments, const CompileOptions& options, std::vector<GridCounts>* counts = nullptr)
+      : plan_(plan), arguments_(arguments), options_(options), dims_(dim_values(plan, arguments)), counts_(counts) {
     // `resident(C)`: any number gives the same result; there is no GPU to ask.
     for (const Dim& dim : plan.dims)
-      if (const Call* query = as<Call>(dim.value); query && query->function == "resident") dims_.emplace_back(dim.name, 2);
+      if (const Call* query = as<Call>(dim.value); query && query->function == "resident") {
+        if (counts != nullptr) throw ptx::Unsupported(fmt::format("`{}` is known on a GPU only, and a block's part of the work depends on it", dim.name));
+        dims_.emplace_back(dim.name, 2);
+      }
     for (const Temp& temp : plan.temps) {
-      HostTensor tensor = make_tensor(temp.dtype, shape_of(temp.shape, dims_));
+      HostTensor tensor{temp.dtype, shape_of(temp.shape, dims_), {}};
+      if (counts == nullptr) tensor = make_tensor(temp.dtype, tensor.shape);
       temporaries_.emplace(temp.name, std::move(tensor));
     }
     for (const Step& step : plan.steps)
@@ -39,7 +44,7 @@ class PlanOnPtx {
   RunReport run() {
     RunReport report;
     for (const Step& step : plan_.steps) {
-      if (const auto* clear = std::get_if<Clear>(&step)) fill(*clear);
+      if (const auto* clear = std::get_if<Clear>(&step); clear != nullptr && counts_ == nullptr) fill(*clear);
       if (const auto* kernel = std::get_if<Kernel>(&step)) launch(*kernel, report);
     }
     if (error_word_[0] != 0) report.error = ErrorHit{static_cast<int>(error_word_[0] - 1), error_word_[1]};
@@ -63,6 +68,7 @@ class PlanOnPtx {
 
   // Each kernel is a module of its own; what it has written of a tensor is kept for the next one.
   void launch(const Kernel& kernel, RunReport& report) {
+    if (!kernel.launch.maps.empty() || !kernel.launch.cluster.empty()) throw ptx::Unsupported(fmt::format("unsupported: kernel `{}` takes tensor maps or clusters, which the PTX machine does not have", kernel.name));
     std::array<unsigned, 3> grid{1, 1, 1}, block{1, 1, 1};
     for (std::size_t axis = 0; axis < kernel.launch.grid.size() && axis < 3; ++axis) {
       const std::int64_t extent = evaluate_index(kernel.launch.grid[axis], dims_);
@@ -70,10 +76,9 @@ class PlanOnPtx {
       grid[axis] = static_cast<unsigned>(extent);
     }
     for (std::size_t axis = 0; axis < kernel.launch.block.size() && axis < 3; ++axis) block[axis] = static_cast<unsigned>(kernel.launch.block[axis]);
-    if (!kernel.launch.maps.empty() || !kernel.launch.cluster.empty()) throw ptx::Unsupported(fmt::format("unsupported: kernel `{}` takes tensor maps or clusters, which the PTX machine does not have", kernel.name));
     CompileOptions options = options_;
-    options.line_info = false;
-    ptx::PtxMachine machine(ptx_of(plan_, kernel, options));
+    options.line_info = counts_ != nullptr;  // counts are told by line
+    ptx::PtxMachine machine(ptx_of(plan_, kernel, options), counts_ == nullptr ? ptx::default_steps : most_block_steps);
     std::vector<std::array<std::byte, 8>> values;
     std::vector<std::pair<std::string, std::uint64_t>> placed;
     const auto add = [&](const void* value, std::size_t bytes) {
@@ -108,6 +113,10 @@ class PlanOnPtx {
     std::vector<std::byte> parameters(program.parameter_bytes);
     for (std::size_t n = 0; n < values.size(); ++n) std::memcpy(parameters.data() + program.parameter_offsets[n], values[n].data(), std::min(program.parameters[n].bytes, values[n].size()));
     const bool is_dynamic = program.static_bytes == 0 && kernel.launch.shared_bytes > 0;
+    if (counts_ != nullptr) {
+      counts_->push_back(count_grid(machine, kernel.name, name, grid, block, is_dynamic ? static_cast<unsigned>(kernel.launch.shared_bytes) : 0, parameters));
+      return;
+    }
     machine.launch(name, grid, block, is_dynamic ? static_cast<unsigned>(kernel.launch.shared_bytes) : 0, std::move(parameters));
     for (const auto& [tensor, address] : placed) written_[tensor] = machine.region_at(address).written;
     for (const std::string& fault : machine.faults().sentences()) report.faults.push_back(fault);
@@ -117,13 +126,15 @@ class PlanOnPtx {
     HostTensor& tensor = tensor_of(name);
     ptx::Region region;
     region.name = name;
-    region.bytes = tensor.data.size();
+    const bool is_table = std::find(tables_.begin(), tables_.end(), name) != tables_.end();
+    region.is_virtual = counts_ != nullptr && !is_table;
+    region.bytes = region.is_virtual ? static_cast<std::uint64_t>(tensor.elements()) * static_cast<std::uint64_t>(bytes_of(tensor.dtype)) : tensor.data.size();
     region.data = tensor.data.data();
     region.is_tensor = true;
     region.dtype = tensor.dtype;
     region.shape = tensor.shape;
-    const bool is_table = std::find(tables_.begin(), tables_.end(), name) != tables_.end();
     region.may_write = param == nullptr ? !is_table : param->kind != ParamKind::In;
+    if (region.is_virtual) return machine.place(std::move(region));
     region.is_result = param != nullptr && region.may_write;
     if (is_table || (param != nullptr && param->kind != ParamKind::Out)) return machine.place(std::move(region));
     const auto before = written_.find(name);
@@ -139,9 +150,24 @@ class PlanOnPtx {
   std::vector<std::string> tables_;
   std::map<std::string, std::vector<std::uint8_t>> written_;
   std::array<std::int64_t, 3> error_word_{};
+  std::vector<GridCounts>* counts_;
 };
 
 }  // namespace
+
+std::vector<GridCounts> count_on_ptx(const Plan& plan, Arguments& arguments, const CompileOptions& options) {
+  std::vector<GridCounts> counts;
+  try {
+    PlanOnPtx(plan, arguments, options, &counts).run();
+  } catch (const ptx::Unsupported& missing) {
+    counts.push_back({});
+    counts.back().how = missing.what();
+  } catch (const UserError& error) {  // a size that only a GPU gives
+    counts.push_back({});
+    counts.back().how = error.diagnostics().front().message;
+  }
+  return counts;
+}
 
 RunReport run_on_ptx(const Plan& plan, Arguments& arguments, const CompileOptions& options) { return PlanOnPtx(plan, arguments, options).run(); }
 

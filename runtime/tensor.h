@@ -64,6 +64,7 @@ struct RunReport {
   std::optional<ErrorHit> error;
   std::vector<std::string> faults;  // broken promises that the interpreter or the simulator found, each a sentence
   std::string printed;              // by printf in kernels, where it does not go to the screen by itself
+  double share = 1;                 // of the work that was run, where a limit stopped it; `milliseconds` is scaled to all
   double milliseconds = 0;          // device time of the kernels where the device measures it, else wall time
 };
 

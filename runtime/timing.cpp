@@ -19,6 +19,7 @@ constexpr int most_launches = 200;      // of one candidate in one round
 constexpr int fewest_launches = 3;
 constexpr std::size_t most_sets = 64;
 constexpr int burst_launches = 8;
+constexpr double single_above_ms = 10'000;  // what takes longer is run once
 
 // How the job is started: launch by launch, or as one recorded graph for each set.
 class Runner {
@@ -121,7 +122,12 @@ std::vector<Timing> time_candidates(const std::vector<const Candidate*>& candida
       timings.push_back(timing);
       continue;
     }
-    double estimate = warm_up(runner);
+    if (const double once = runner.time(0, 1)[0]; once > single_above_ms) {
+      timing.median_ms = timing.lowest_ms = timing.highest_ms = once;
+      timing.launches = 1;
+      timing.is_single = true;
+    }
+    double estimate = timing.is_single ? timing.median_ms : warm_up(runner);
     if (estimate < graph_below_ms) {
       runner.record_graphs();
       estimate = warm_up(runner);
@@ -133,14 +139,18 @@ std::vector<Timing> time_candidates(const std::vector<const Candidate*>& candida
   }
   if (options.once) return timings;
 
+  std::vector<std::size_t> repeated;  // all but those that ran once
+  for (std::size_t index = 0; index < candidates.size(); ++index)
+    if (!timings[index].is_single) repeated.push_back(index);
+  if (repeated.empty()) return timings;
   for (double spent = 0; spent < options.settle_ms;)
-    for (std::size_t index = 0; index < candidates.size(); ++index)
+    for (const std::size_t index : repeated)
       spent += std::max(runners[index].time_together(0, launches[index]), 1e-3) * launches[index];
   std::vector<std::vector<double>> medians(candidates.size());
   for (int round = 0; round < options.rounds; ++round)
-    for (std::size_t turn = 0; turn < candidates.size(); ++turn) {
+    for (std::size_t turn = 0; turn < repeated.size(); ++turn) {
       // There and back, so that nobody always follows the same neighbour: what that one draws sets the clock at first.
-      const std::size_t index = round % 2 == 0 ? turn : candidates.size() - 1 - turn;
+      const std::size_t index = repeated[round % 2 == 0 ? turn : repeated.size() - 1 - turn];
       double led = 0;  // launches that are not counted, until the clock is this candidate's own
       do led += std::max(runners[index].time_together(static_cast<std::size_t>(round), launches[index]), 1e-3) * launches[index];
       while (led < options.lead_in_ms);
@@ -152,11 +162,11 @@ std::vector<Timing> time_candidates(const std::vector<const Candidate*>& candida
     }
   std::vector<std::vector<double>> bursts(candidates.size());
   for (int round = 0; round < options.rounds && options.pause_ms > 0; ++round)
-    for (std::size_t index = 0; index < candidates.size(); ++index) {
+    for (const std::size_t index : repeated) {
       std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(options.pause_ms));
       bursts[index].push_back(runners[index].time_together(static_cast<std::size_t>(round), burst_launches));
     }
-  for (std::size_t index = 0; index < candidates.size(); ++index) {
+  for (const std::size_t index : repeated) {
     timings[index].median_ms = median_of(medians[index]);
     timings[index].round_ms = medians[index];
     timings[index].burst_ms = median_of(bursts[index]);

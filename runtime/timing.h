@@ -68,6 +68,8 @@ struct Timing {
   std::vector<double> round_ms;  // the median of each round
   std::vector<int> round_mhz;    // the SM clock in each round, where NVML tells
   double burst_ms = 0;           // the mean of 8 launches on a GPU that was idle, its median over the rounds; 0: not taken
+  bool is_single = false;        // it took more than ten seconds, and was run once
+  double share = 1;              // of the work that was run; the times are scaled to the whole
   bool by_graph = false;  // short jobs are replayed as a graph each, so that gaps between launches do not count
 };
 

@@ -20,7 +20,7 @@ struct VerbRow {
   const char* summary;
   const char* example;
   ExitCode (*run)(const Options&);
-  const char* options;  // groups: p program, d device, s sizes and inputs, t timing, b bound, e explain
+  const char* options;  // groups: p program, d device, s sizes and inputs, t timing, b bound, e explain, l ladder
 };
 
 constexpr VerbRow verbs[] = {
@@ -29,9 +29,9 @@ constexpr VerbRow verbs[] = {
     {"explain", "schedule, class, ranges, kernels, and the ledger of shared memory and registers; --access: what each access costs", "tilewright explain examples/ch05_tiled_matmul/matmul.tw --set M=4096,N=4096,K=4096", explain_verb, "pdse"},
     {"help", "a schedule line, a topic, or a verb", "tilewright help stage", help_verb, "h"},
     {"dump", "IR, CUDA C, LLVM IR, PTX and SASS after any or every line", "tilewright dump examples/ch05_tiled_matmul/matmul.tw --schedule \"ch5 tiled\" --after all --emit ir,cuda,ptx,sass --arch sm_90a -o out", dump_verb, "pdsm"},
-    {"ladder", "the rungs of a schedule, each run and measured", "tilewright ladder examples/ch05_tiled_matmul/matmul.tw", ladder_verb, "pdstb"},
-    {"compare", "generated kernels beside hand kernels and libraries", "tilewright compare examples/ch05_tiled_matmul/matmul.tw --hand my.cu", compare_verb, "pdstcwb"},
-    {"bench", "time the benches of a program", "tilewright bench examples/ch02_vecadd/vecadd.tw", bench_verb, "pdstb"},
+    {"ladder", "the rungs of a schedule, each run and measured", "tilewright ladder examples/ch05_tiled_matmul/matmul.tw", ladder_verb, "pdstbl"},
+    {"compare", "generated kernels beside hand kernels and libraries", "tilewright compare examples/ch05_tiled_matmul/matmul.tw --hand my.cu", compare_verb, "pdstcwbg"},
+    {"bench", "time the benches of a program", "tilewright bench examples/ch02_vecadd/vecadd.tw", bench_verb, "pdstbg"},
     {"info", "GPUs, driver and tools: found where, which version, how to get what is missing", "tilewright info", info_verb, "j"},
     {"passes", "the schedule lines and the finishing passes, in order", "tilewright passes", passes_verb, "j"},
 };
@@ -83,12 +83,21 @@ void add_options(CLI::App& app, const VerbRow& verb, Options& options) {
         app.add_flag("--once", options.once, "one launch each");
         break;
       case 'w': app.add_option("--with", options.others, "a further schedule of the fn, by a unique beginning, or a plan file (.ir), timed beside it by --backend; may be given often"); break;
+      case 'e': app.add_flag("--access", options.access, "sectors, bank conflicts, bytes and divergence of each access, counted in the simulator at these sizes"); break;
+      case 'l':
+        app.add_option("--gpu", options.gpu, "whose rates the counts are held against: h200, h100, a100, l4, t4, … (default: the GPU's, or the first of --arch)");
+        app.add_option("--peers", options.peers, "rows of other programs, as peers.py --json writes them");
+        app.add_option("--sweep", options.sweep, "T=8,16,32: the last rung for each value of a schedule's parameter")->expected(1);
+        app.add_flag("--code", options.code, "with --json: the program, and IR, CUDA C, PTX and SASS of each row");
+        break;
+      case 'g':
+        app.add_option("--peers", options.peers, "rows of other programs, as peers.py --json writes them");
+        break;
       case 'c': app.add_option("--hand", options.hand_file, "a .cu file of your own, with `// launch k<<<grid, block>>>(arguments)` above its kernel; without a GPU it is checked on the PTX machine"); break;
       case 'h': app.add_option("topic", options.topic, "a verb, a schedule line, or a topic"); break;
       case 'b':
         app.add_option("--bound", options.bound, "how far a sum of h terms may be off: root (6 sqrt h units) or worst (h units)")->check(CLI::IsMember({"root", "worst"}))->capture_default_str();
         break;
-      case 'e': app.add_flag("--access", options.access, "sectors, bank conflicts, bytes and divergence of each access, counted in the simulator at these sizes"); break;
       case 'j': break;
       default: internal_error("an option group without options");
     }

@@ -5,24 +5,26 @@
 #include <algorithm>
 #include <iostream>
 
+#include "ir/diagnostic.h"
 #include "tools/measure.h"
 
 namespace tilewright {
 
 namespace {
 
-bool has_wrong_row(const Measurement& measurement) {
-  return std::any_of(measurement.rows.begin(), measurement.rows.end(), [](const MeasuredRow& row) { return row.is_wrong; });
+bool has_wrong_row(const Ladder& ladder) {
+  return std::any_of(ladder.rows.begin(), ladder.rows.end(), [](const LadderRow& row) { return row.is_wrong; });
 }
 
-ExitCode show(const Options& options, const Measurement& measurement) {
-  if (options.json) std::cout << json_of(measurement) << "\n";
-  else std::cout << table_of(measurement);
-  return has_wrong_row(measurement) ? ExitCode::WrongResult : ExitCode::Success;
+ExitCode show(const Options& options, const Ladder& ladder) {
+  if (options.json) std::cout << json_of(ladder) << "\n";
+  else std::cout << table_of(ladder);
+  return has_wrong_row(ladder) ? ExitCode::WrongResult : ExitCode::Success;
 }
 
-MeasureRequest request_of(const Options& options) {
+MeasureRequest request_of(const Options& options, const char* verb) {
   MeasureRequest request;
+  request.verb = verb;
   request.timing.rounds = options.rounds;
   request.timing.lead_in_ms = 200;  // a rung's clock is its own, not that of the rung before
   request.timing.once = options.once;
@@ -37,20 +39,91 @@ void settle(TimingOptions& timing) {
   timing.pause_ms = 300;
 }
 
+// `T=8,16,32`: the name and its values.
+struct Sweep {
+  std::string name;
+  std::vector<std::string> values;
+};
+Sweep read_sweep(const Options& options, const LoadedProgram& loaded) {
+  Sweep sweep;
+  const std::string& text = options.sweep;
+  const std::size_t equals = text.find('=');
+  const auto refuse = [&](const std::string& why, const std::string& help) { return UserError({}, fmt::format("`--sweep {}` {}", text, why), help); };
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) throw refuse("is no NAME=VALUE,VALUE", "write --sweep T=8,16,32");
+  sweep.name = text.substr(0, equals);
+  for (std::size_t start = equals + 1; start <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', start), text.size());
+    sweep.values.push_back(text.substr(start, comma - start));
+    if (sweep.values.back().empty()) throw refuse("has an empty value", "write --sweep T=8,16,32");
+    start = comma + 1;
+  }
+  const TensorFn& fn = choose_fn(loaded.program, options.fn);
+  std::string known;
+  for (const Schedule& schedule : loaded.program.schedules)
+    for (const ScheduleParameter& parameter : schedule.parameters) {
+      if (schedule.fn != fn.name) continue;
+      if (parameter.name == sweep.name) return sweep;
+      known += fmt::format("{}{} of \"{}\"", known.empty() ? "" : ", ", parameter.name, schedule.name);
+    }
+  throw refuse(fmt::format("names no parameter of a schedule of `{}`", fn.name), known.empty() ? "write one: schedule … \"name\" (T = 16) { … }" : "parameters are " + known);
+}
+
+// The last rung for each value, a row each. A value that a line refuses is a row that says so.
+Ladder sweep_of(const Options& options, const LoadedProgram& loaded, MeasureRequest request) {
+  const Sweep sweep = read_sweep(options, loaded);
+  request.every_rung = false;
+  request.loops = false;
+  Ladder all;
+  std::vector<LadderRow> others;
+  for (const std::string& value : sweep.values) {
+    Options one = options;
+    one.sets.push_back(sweep.name + "=" + value);
+    LadderRow row;
+    try {
+      Ladder ladder = measure(one, loaded, request);
+      for (LadderRow& each : ladder.rows)
+        if (each.kind == RowKind::Rung) row = std::move(each);
+        else others.push_back(std::move(each));
+      ladder.rows = std::move(all.rows);
+      all = std::move(ladder);
+    } catch (const UserError& error) {
+      row.note = fmt::format("refused: {}", error.diagnostics().front().message);
+    }
+    row.name = fmt::format("{} = {}", sweep.name, value);
+    all.rows.push_back(std::move(row));
+    request.hand = request.library = false;  // once is enough
+  }
+  if (all.fn.empty()) throw UserError({}, fmt::format("`--sweep {}`: every value is refused; {}", options.sweep, all.rows.front().note));
+  for (LadderRow& row : others) all.rows.push_back(std::move(row));
+  for (LadderRow& row : all.rows) row.verdict.clear();  // the values do not build on each other
+  return all;
+}
+
 }  // namespace
 
-ExitCode ladder_verb(const Options& options) {
+Ladder ladder_of(const Options& options, bool with_code) {
   LoadedProgram loaded = load(options);
-  MeasureRequest request = request_of(options);
+  MeasureRequest request = request_of(options, "ladder");
   request.backends = {options.backend == "llvm" ? Backend::Llvm : Backend::Nvrtc};
+  request.both_compile_times = true;
+  request.loops = !options.once;
   request.hand = true;
   request.library = true;
-  return show(options, measure(options, loaded, request));
+  request.parts = true;
+  request.code = with_code;
+  Ladder ladder = options.sweep.empty() ? measure(options, loaded, request) : sweep_of(options, loaded, request);
+  if (!options.peers.empty()) add_peers(ladder, options.peers);
+  return ladder;
+}
+
+ExitCode ladder_verb(const Options& options) {
+  if (options.code && !options.json) throw UserError({}, "--code adds texts to --json, which is not given", "write --json --code, or take `report`");
+  return show(options, ladder_of(options, options.code));
 }
 
 ExitCode compare_verb(const Options& options) {
   LoadedProgram loaded = load(options);
-  MeasureRequest request = request_of(options);
+  MeasureRequest request = request_of(options, "compare");
   request.every_rung = false;
   if (options.others.empty()) request.backends = {Backend::Nvrtc, Backend::Llvm};
   else request.backends = {options.backend == "llvm" ? Backend::Llvm : Backend::Nvrtc};
@@ -59,12 +132,14 @@ ExitCode compare_verb(const Options& options) {
   request.hand_file = options.hand_file;
   request.others = options.others;
   request.library = true;
-  return show(options, measure(options, loaded, request));
+  Ladder ladder = measure(options, loaded, request);
+  if (!options.peers.empty()) add_peers(ladder, options.peers);
+  return show(options, ladder);
 }
 
 ExitCode bench_verb(const Options& options) {
   LoadedProgram loaded = load(options);
-  MeasureRequest request = request_of(options);
+  MeasureRequest request = request_of(options, "bench");
   request.every_rung = false;
   request.backends = {Backend::Nvrtc, Backend::Llvm};
   settle(request.timing);
@@ -78,10 +153,11 @@ ExitCode bench_verb(const Options& options) {
     Options one = options;
     one.bench = bench.name;
     one.fn = bench.fn;
-    Measurement measurement = measure(one, loaded, request);
-    if (has_wrong_row(measurement)) code = ExitCode::WrongResult;
-    if (options.json) objects.push_back(json_of(measurement));
-    else std::cout << table_of(measurement) << std::endl;
+    Ladder ladder = measure(one, loaded, request);
+    if (!options.peers.empty()) add_peers(ladder, options.peers);
+    if (has_wrong_row(ladder)) code = ExitCode::WrongResult;
+    if (options.json) objects.push_back(json_of(ladder));
+    else std::cout << table_of(ladder) << std::endl;
   }
   if (!any) throw UserError({}, options.bench.empty() ? "the program has no bench" : fmt::format("there is no bench \"{}\"", options.bench), "write `bench \"name\" = fn(M = 4096)`");
   if (options.json) std::cout << fmt::format("[{}]\n", fmt::join(objects, ",\n"));

@@ -7,13 +7,21 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <thread>
 
 #include "ir/diagnostic.h"
 #include "runtime/cublas.h"
 #include "runtime/disassemble.h"
 #include "runtime/hand.h"
+#include "runtime/host_device.h"
 #include "runtime/library/hands.h"
+#include "runtime/library/ladder/forms.h"
+#include "runtime/library/ladder/parts.h"
+#include "runtime/library/ladder/sass.h"
+#include "runtime/library/verdict.h"
+#include "runtime/plan_ptx.h"
 #include "runtime/ptx/ptx.h"
+#include "tools/progress.h"
 
 namespace tilewright {
 
@@ -55,15 +63,21 @@ DimMap small_dims(const TensorFn& fn, const std::vector<Fact>& facts, std::int64
 
 namespace {
 
+constexpr double loops_limit_ms = 1500;                 // plain loops are stopped then, and scaled
+constexpr double most_loop_bytes = 1.5e9;               // of tensors, on a machine without a GPU
+
 // One thing to be timed, and what it was made from.
 struct Entry {
-  MeasuredRow row;
+  LadderRow row;
   std::optional<CompiledPlan> plan;
   std::optional<CompiledHand> hand;
-  std::optional<HandPtx> hand_ptx;  // without a GPU
+  std::optional<HandPtx> hand_ptx;
   const Rung* rung = nullptr;
   std::unique_ptr<Candidate> candidate;
 };
+
+std::string_view backend_name(Backend backend) { return backend == Backend::Llvm ? "llvm" : "nvrtc"; }
+Backend other(Backend backend) { return backend == Backend::Llvm ? Backend::Nvrtc : Backend::Llvm; }
 
 std::string code_of(const CompiledPlan& compiled) {
   std::string code;
@@ -71,11 +85,21 @@ std::string code_of(const CompiledPlan& compiled) {
   return code;
 }
 
+CompileTime compile_time_of(const CompiledPlan& compiled, Backend backend) {
+  CompileTime time{std::string(backend_name(backend)), 0, 0};
+  for (const CompiledKernel& kernel : compiled.kernels) time.generate_ms += kernel.generate_ms, time.compile_ms += kernel.compile_ms;
+  return time;
+}
+
+void keep_fewest_warps(LadderRow& row, const std::optional<Occupancy>& occupancy) {
+  if (occupancy && (!row.occupancy || occupancy->warps < row.occupancy->warps)) row.occupancy = occupancy;
+}
+
 class Measuring {
  public:
   Measuring(const Options& options, const LoadedProgram& loaded, const MeasureRequest& request) : options_(options), loaded_(loaded), request_(request) {}
 
-  Measurement run() {
+  Ladder run() {
     const TensorFn& fn = choose_fn(loaded_.program, options_.fn);
     const BenchItem* bench = nullptr;
     Settings settings = bench_settings(options_, loaded_.program, fn, &bench);
@@ -84,27 +108,49 @@ class Measuring {
     call_ = prepare_with(loaded_, fn, settings);
     std::vector<GpuInfo> gpus = list_gpus();
     has_gpu_ = !gpus.empty() && call_.settings.execution.device == DeviceKind::Cuda;
+    result_.verb = request_.verb;
     result_.fn = fn.name;
     result_.schedule = call_.selection.made_by_rules ? "by rules" : call_.selection.schedule;
     result_.bench = bench ? bench->name : "";
     result_.dims = call_.dims;
     result_.device = has_gpu_ ? gpus[0].name : gpus.empty() ? "no GPU" : "sim, without times";
+    result_.driver = has_gpu_ ? gpus[0].driver : "";
     result_.arch = call_.settings.execution.arch;
+    result_.program_file = options_.file;
+    if (request_.code) result_.program = loaded_.sources.empty() ? "" : loaded_.sources.front().text;
+    card_ = options_.gpu.empty() ? card_of_gpu(has_gpu_ ? gpus[0].name : "", result_.arch) : &card_by_name(options_.gpu);
+    if (card_ != nullptr) result_.card = card_->name, result_.card_title = card_->title;
+    work_ = work_of(fn, call_.dims);
+    result_.work_operations = work_.operations;
+    result_.compulsory_bytes = work_.bytes;
     compile_rungs();
     compile_others(settings);
     compile_hands();
+    if (request_.parts) count();
     if (has_gpu_) on_gpu();
     else on_simulator();
+    if (request_.code) add_forms();
+    if (request_.loops) time_loops();
     for (Entry& entry : entries_) result_.rows.push_back(std::move(entry.row));
+    add_verdicts(result_);
     return std::move(result_);
   }
 
  private:
+  CompileOptions compile_options(Backend backend) const {
+    CompileOptions compile;
+    compile.backend = backend;
+    compile.arch = result_.arch;
+    compile.use_cache = !options_.no_cache && !request_.both_compile_times;  // what the cache gives has no time
+    return compile;
+  }
+
   void compile_rungs() {
     std::size_t first = request_.every_rung ? 0 : call_.rungs.size() - 1;
     std::string before;
     for (std::size_t n = first; n < call_.rungs.size(); ++n)
       for (Backend backend : request_.backends) {
+        progress_.step(fmt::format("compile rung {} of {}", n, call_.rungs.size() - 1));
         const std::string name = n == 0 ? "(lowered)" : call_.rungs[n].line;
         compile_rung(&call_.rungs[n], request_.every_rung ? name : result_.schedule.empty() ? "generated" : "\"" + result_.schedule + "\"", backend);
         Entry& entry = entries_.back();
@@ -118,24 +164,23 @@ class Measuring {
 
   // Finishes and compiles the plan of `rung`, which outlives the entry.
   void compile_rung(const Rung* rung, std::string name, Backend backend) {
-    CompileOptions compile;
-    compile.backend = backend;
-    compile.arch = result_.arch;
-    compile.use_cache = !options_.no_cache;
     Entry entry;
     entry.rung = rung;
     entry.row.name = std::move(name);
-    entry.row.backend = backend == Backend::Llvm ? "llvm" : "nvrtc";
-    entry.plan = compile_plan(thread_stage(rung->plan, target_for(result_.arch)), compile);
-    for (const CompiledKernel& kernel : entry.plan->kernels) {
-      entry.row.generate_ms += kernel.generate_ms;
-      entry.row.compile_ms += kernel.compile_ms;
-      if (!kernel.resources) continue;
-      entry.row.registers = std::max(entry.row.registers, kernel.resources->registers);
-      entry.row.spill_bytes += kernel.resources->spill_store_bytes + kernel.resources->spill_load_bytes;
+    entry.row.backend = backend_name(backend);
+    const Plan threads = thread_stage(rung->plan, target_for(result_.arch));
+    entry.plan = compile_plan(threads, compile_options(backend));
+    entry.row.compile.push_back(compile_time_of(*entry.plan, backend));
+    if (request_.both_compile_times) {
+      try {
+        entry.row.compile.push_back(compile_time_of(compile_plan(threads, compile_options(other(backend))), other(backend)));
+      } catch (const MachineError& error) {
+        entry.row.note = fmt::format("{}: {}", backend_name(other(backend)), error.what());
+      }
     }
-    for (const Kernel* kernel : kernels_of(entry.plan->plan)) entry.row.shared_bytes = std::max(entry.row.shared_bytes, kernel->launch.shared_bytes);
-    entry.row.kernels = static_cast<int>(entry.plan->kernels.size());
+    const std::vector<const Kernel*> kernels = kernels_of(entry.plan->plan);
+    for (std::size_t k = 0; k < kernels.size(); ++k) describe_kernel(entry.row, *kernels[k], entry.plan->kernels[k]);
+    entry.row.kernels = static_cast<int>(kernels.size());
     entries_.push_back(std::move(entry));
   }
 
@@ -157,27 +202,145 @@ class Measuring {
     }
   }
 
+  // What a compiled kernel takes of the machine.
+  void describe_kernel(LadderRow& row, const Kernel& kernel, const CompiledKernel& compiled) {
+    const KernelResources resources = compiled.resources.value_or(KernelResources{});
+    int threads = 1;
+    for (const std::int64_t extent : kernel.launch.block) threads *= static_cast<int>(extent);
+    row.registers = std::max(row.registers, resources.registers);
+    row.spill_bytes += resources.spill_store_bytes + resources.spill_load_bytes;
+    row.shared_bytes = std::max(row.shared_bytes, kernel.launch.shared_bytes);
+    row.threads = std::max(row.threads, threads);
+    if (resources.registers > 0) keep_fewest_warps(row, occupancy_of(result_.arch, threads, resources.registers, kernel.launch.shared_bytes));
+    add_instructions(row, sass_of(row, compiled.cubin), compiled.source.kernel);
+  }
+
+  void add_instructions(LadderRow& row, const std::string& sass, const std::string& entry) {
+    for (const auto& [name, count] : instructions_of(sass, entry)) {
+      const auto known = std::find_if(row.instructions.begin(), row.instructions.end(), [&name = name](const auto& each) { return each.first == name; });
+      if (known == row.instructions.end()) row.instructions.emplace_back(name, count);
+      else known->second += count;
+    }
+  }
+
+  // Empty where nvdisasm is missing, which the row says.
+  std::string sass_of(LadderRow& row, const Cubin& cubin) {
+    if (!request_.parts) return "";
+    try {
+      return disassemble(cubin);
+    } catch (const MachineError& error) {
+      row.not_counted.push_back(fmt::format("SASS: {}", error.what()));
+      return "";
+    }
+  }
+
   void compile_hands() {
     std::vector<HandProgram> hands;
     if (!request_.hand_file.empty()) hands.push_back(hand_from_file(request_.hand_file, *call_.fn));
     else if (request_.hand) hands = hand_programs(loaded_.program, *call_.fn, loaded_.folder, call_.dims);
     for (HandProgram& hand : hands) {
+      progress_.step(fmt::format("compile the hand kernel {}", hand.name));
       Entry entry;
       entry.row.kind = RowKind::Hand;
       entry.row.name = hand.name;
       entry.row.backend = "hand";
-      entry.hand = compile_hand(hand, result_.arch, !options_.no_cache);
-      entry.row.compile_ms = entry.hand->compile_ms;
-      if (!has_gpu_ && request_.check) entry.hand_ptx = compile_hand_to_ptx(hand, result_.arch, !options_.no_cache);
+      entry.hand = compile_hand(hand, result_.arch, !options_.no_cache && !request_.both_compile_times);
+      entry.row.compile.push_back({"hand", 0, entry.hand->compile_ms});
+      if ((!has_gpu_ && request_.check) || request_.parts) entry.hand_ptx = compile_hand_to_ptx(hand, result_.arch, !options_.no_cache);
       for (const auto& [name, resources] : entry.hand->resources) {
         entry.row.registers = std::max(entry.row.registers, resources.registers);
         entry.row.spill_bytes += resources.spill_store_bytes + resources.spill_load_bytes;
         entry.row.shared_bytes = std::max<std::int64_t>(entry.row.shared_bytes, resources.shared_bytes);
       }
+      describe_launches(entry.row, *entry.hand);
       entry.row.kernels = static_cast<int>(entry.hand->resources.size());
       if (!entry.hand->source.left_out.empty()) entry.row.note = fmt::format("left out: {}", fmt::join(entry.hand->source.left_out, "; "));
       entries_.push_back(std::move(entry));
     }
+  }
+
+  void describe_launches(LadderRow& row, const CompiledHand& hand) {
+    const std::string sass = sass_of(row, hand.cubin);
+    for (const HandStep& step : hand.program.steps) {
+      const auto* launch = std::get_if<HandLaunch>(&step);
+      if (launch == nullptr) continue;
+      const auto resources = std::find_if(hand.resources.begin(), hand.resources.end(), [&](const auto& each) { return each.first == launch->kernel; });
+      const auto entry = hand.cubin.entries.find(launch->kernel);
+      add_instructions(row, sass, entry == hand.cubin.entries.end() ? launch->kernel : entry->second);
+      std::int64_t threads = 1;
+      for (const Expr& extent : launch->block) threads *= evaluate(extent);
+      const std::int64_t dynamic = launch->shared_bytes ? evaluate(launch->shared_bytes) : 0;
+      row.threads = std::max(row.threads, static_cast<int>(threads));
+      if (resources == hand.resources.end()) continue;
+      row.shared_bytes = std::max(row.shared_bytes, resources->second.shared_bytes + dynamic);
+      keep_fewest_warps(row, occupancy_of(result_.arch, static_cast<int>(threads), resources->second.registers, resources->second.shared_bytes + dynamic));
+    }
+  }
+
+  // Blocks of each kernel on the PTX machine, at the sizes of the call, on tensors without data.
+  void count() {
+    if (card_ == nullptr) {
+      for (Entry& entry : entries_) entry.row.not_counted.push_back(fmt::format("no rates of {} ({}) are known: name a card by --gpu", result_.device, result_.arch));
+      return;
+    }
+    Arguments arguments = arguments_without_data();
+    for (Entry& entry : entries_) {
+      if (entry.row.same_code) continue;
+      progress_.step(fmt::format("count `{}`", entry.row.name));
+      std::vector<std::string> open = std::move(entry.row.not_counted);
+      const std::vector<GridCounts> counts = entry.plan ? count_on_ptx(entry.plan->plan, arguments, entry.plan->options) : count_hand_on_ptx(*entry.hand_ptx, signature_of(), arguments);
+      add_parts(entry.row, work_, counts, *card_, has_tensor_instructions(entry.row.instructions));
+      entry.row.not_counted.insert(entry.row.not_counted.begin(), open.begin(), open.end());
+    }
+  }
+
+  Arguments arguments_without_data() {
+    TensorFn scalars = *call_.fn;
+    std::erase_if(scalars.params, [](const Param& param) { return !param.shape.empty() || param.kind == ParamKind::Out; });
+    InputRequest request = call_.settings.inputs;
+    request.inputs.clear();
+    Arguments arguments;
+    arguments.dims = call_.dims;
+    arguments.tensors = make_inputs(scalars, call_.dims, request);
+    const std::vector<std::pair<std::string, std::int64_t>> dims(call_.dims.begin(), call_.dims.end());
+    for (const Param& param : call_.fn->params)
+      if (arguments.tensors.count(param.name) == 0) arguments.tensors[param.name] = HostTensor{param.dtype, shape_of(param.shape, dims), {}};
+    return arguments;
+  }
+
+  void add_forms() {
+    for (Entry& entry : entries_) {
+      progress_.step(fmt::format("texts of `{}`", entry.row.name));
+      if (entry.rung) entry.row.forms = forms_of(entry.rung->plan, entry.plan->options, &entry.row.note);
+      else if (entry.hand) entry.row.forms = forms_of(entry.hand->program, result_.arch, &entry.row.note);
+    }
+  }
+
+  // The naive plan on this host: on one core, and on all.
+  void time_loops() {
+    std::vector<LadderRow> rows(2);
+    for (LadderRow& row : rows) row.kind = RowKind::Loops, row.backend = "cpu", row.kernels = static_cast<int>(kernels_of(call_.rungs.front().plan).size());
+    rows[0].name = "plain loops, one core";
+    rows[1].name = fmt::format("plain loops, {} cores", std::max(1u, std::thread::hardware_concurrency()));
+    try {
+      if (work_.bytes > most_loop_bytes && !has_gpu_) throw UserError({}, fmt::format("the tensors take {} bytes, and plain loops are timed up to {}", number_text(work_.bytes), number_text(most_loop_bytes)));
+      const HostPlan plan(call_.rungs.front().plan);
+      Arguments arguments = bind_arguments(signature_of(), make_inputs(*call_.fn, call_.dims, call_.settings.inputs), call_.dims);
+      for (std::size_t n = 0; n < 2; ++n) {
+        progress_.step(rows[n].name);
+        const RunReport report = plan.run(arguments, HostOptions{n == 0 ? 1 : 0, loops_limit_ms});
+        Timing timing;
+        timing.median_ms = timing.lowest_ms = timing.highest_ms = report.milliseconds;
+        timing.launches = 1;
+        timing.is_single = report.share >= 1;
+        timing.share = report.share;
+        rows[n].timing = timing;
+        rows[n].check = "not checked";
+      }
+    } catch (const UserError& error) {
+      for (LadderRow& row : rows) row.note = fmt::format("absent: {}", error.diagnostics().front().message);
+    }
+    result_.rows.insert(result_.rows.begin(), rows.begin(), rows.end());
   }
 
   void judge_into(Entry& entry, const std::map<std::string, HostTensor>& inputs, const DimMap& dims, const Arguments& results, const RunReport& report) {
@@ -207,6 +370,7 @@ class Measuring {
     Arguments arguments = bind_arguments(signature_of(), inputs, call_.dims);
     if (request_.check && !options_.once)
       for (Entry& entry : entries_) {
+        progress_.step(fmt::format("check `{}`", entry.row.name));
         Arguments results = arguments;
         RunReport report = entry.plan ? run_on_cuda(*entry.plan, results) : run_hand_on_cuda(*entry.hand, signature_of(), results);
         judge_into(entry, inputs, call_.dims, results, report);
@@ -224,6 +388,7 @@ class Measuring {
       owners.push_back(n);
     }
     if (request_.library) add_library(tensors, candidates, owners);
+    progress_.step(fmt::format("time {} candidates in {} rounds", candidates.size(), request_.timing.rounds));
     std::vector<Timing> timings = time_candidates(candidates, tensors.count(), stream, request_.timing);
     for (std::size_t n = 0; n < timings.size(); ++n) entries_[owners[n]].row.timing = timings[n];
     for (std::size_t n = 1; n < entries_.size(); ++n)
@@ -260,7 +425,8 @@ class Measuring {
     std::map<std::string, HostTensor> inputs = make_inputs(*call_.fn, result_.check_dims, call_.settings.inputs);
     Arguments arguments = bind_arguments(signature_of(), inputs, result_.check_dims);
     for (Entry& entry : entries_) {
-      if (!request_.check) continue;
+      if (!request_.check || entry.row.same_code) continue;
+      progress_.step(fmt::format("check `{}` without a GPU", entry.row.name));
       Arguments results = arguments;
       if (!entry.plan) {
         judge_hand_into(entry);
@@ -295,15 +461,18 @@ class Measuring {
   const LoadedProgram& loaded_;
   const MeasureRequest& request_;
   PreparedCall call_;
-  Measurement result_;
+  Ladder result_;
   std::vector<Entry> entries_;
   std::deque<Rung> others_;
   Plan plan_for_hands_;
+  const Card* card_ = nullptr;
+  Work work_;
+  Progress progress_;
   bool has_gpu_ = false;
 };
 
 }  // namespace
 
-Measurement measure(const Options& options, const LoadedProgram& loaded, const MeasureRequest& request) { return Measuring(options, loaded, request).run(); }
+Ladder measure(const Options& options, const LoadedProgram& loaded, const MeasureRequest& request) { return Measuring(options, loaded, request).run(); }
 
 }  // namespace tilewright

@@ -57,6 +57,10 @@ struct Options {
   std::string bench;
   int rounds = 5;
   std::string bound = "root";
+  std::string gpu;    // whose rates
+  std::string peers;  // a file of rows that other programs took
+  std::string sweep;  // T=8,16,32
+  bool code = false;  // the texts too
   // help
   std::string topic;
 };

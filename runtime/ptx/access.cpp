@@ -59,6 +59,12 @@ Place locate(Warp& warp, const Op& op, Space space, std::uint64_t address, int b
     report_not_writable(warp, op, *region, lane);
     return {};
   }
+  if (region->is_virtual) {
+    static constexpr std::byte zeros[16] = {};
+    thread_local std::byte dropped[16];
+    if (!is_store) std::memcpy(dropped, zeros, sizeof zeros);
+    return {dropped, nullptr, region};
+  }
   return {region->data + at, region->written.empty() ? nullptr : region->written.data() + at, region};
 }
 
@@ -188,7 +194,9 @@ void decode_access(Builder& builder, const Instruction& at) {
   op.a = base;
   op.number = is_load && type == Type::S8 ? 1 : 0;
   op.marks_itself = true;
-  op.object = builder.keep_object(std::move(site));
+  op.access_kind = is_load ? AccessKind::Load : AccessKind::Store;
+  op.access_bytes = static_cast<std::uint8_t>(site.rows.size() * static_cast<std::size_t>(bits) / 8);
+  op.object = op.access = builder.keep_object(std::move(site));
 }
 
 // cp.async.ca.shared.global [to], [from], 16, source bytes
@@ -229,7 +237,9 @@ void decode_copy(Builder& builder, const Instruction& at) {
   op.b = from;
   op.c = bytes;
   op.marks_itself = true;
-  op.object = builder.keep_object(std::move(site));
+  op.access_kind = AccessKind::AsyncCopy;
+  op.access_bytes = static_cast<std::uint8_t>(site.bytes);
+  op.object = op.access = builder.keep_object(std::move(site));
 }
 
 // Fences order what the machine does in order anyway.

@@ -128,7 +128,11 @@ void decode_atomic(Builder& builder, const Instruction& at) {
   op.b = value;
   op.c = other;
   op.marks_itself = true;
-  op.object = builder.keep_object(std::move(site));
+  op.access_kind = AccessKind::Atomic;
+  op.access_bytes = static_cast<std::uint8_t>(bits / 8);
+  const AtomicSite* kept = builder.keep_object(std::move(site));
+  op.object = kept;
+  op.access = &kept->access;
 }
 
 constexpr DecodeRow rows[] = {{"atom", decode_atomic}, {"red", decode_atomic}};

@@ -55,7 +55,8 @@ std::uint32_t special_value(SpecialRow special, const Launch& launch, const Bloc
 class Machine {
  public:
   Machine(const Launch& launch, Core& core) : launch_(launch), program_(*launch.program), core_(core) {
-    blocks_left_ = std::uint64_t{1} * launch.grid[0] * launch.grid[1] * launch.grid[2];
+    if (launch.only) next_ = *launch.only;
+    blocks_left_ = launch.only ? *launch.only + 1 : std::uint64_t{1} * launch.grid[0] * launch.grid[1] * launch.grid[2];
   }
 
   void run() {
@@ -199,7 +200,7 @@ class Machine {
 
 }  // namespace
 
-LaunchResult execute(const Launch& launch, Memory& memory, FaultLog& faults, std::int64_t most_steps) {
+LaunchResult execute(const Launch& launch, Memory& memory, FaultLog& faults, std::int64_t most_steps, Counter* counter) {
   LaunchResult result;
   Core core;
   core.launch = &launch;
@@ -207,6 +208,7 @@ LaunchResult execute(const Launch& launch, Memory& memory, FaultLog& faults, std
   core.faults = &faults;
   core.printed = &result.printed;
   core.steps_left = most_steps;
+  core.counter = counter;
   try {
     Machine(launch, core).run();
   } catch (const Stopped&) {

@@ -13,6 +13,6 @@ struct LaunchResult {
 
 // Runs to the end, or to a fault that ends it; `faults` gets what was found. `most_steps`: a kernel that takes more is
 // stopped, and that is a fault.
-LaunchResult execute(const Launch& launch, Memory& memory, FaultLog& faults, std::int64_t most_steps);
+LaunchResult execute(const Launch& launch, Memory& memory, FaultLog& faults, std::int64_t most_steps, Counter* counter = nullptr);
 
 }  // namespace tilewright::ptx

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,9 @@ enum class Step : std::uint8_t {
   Barrier,   // of the block: see BarrierSite
 };
 
+struct AccessSite;
+enum class AccessKind : std::uint8_t { Load, Store, Atomic, AsyncCopy };
+
 struct Op {
   using Run = void (*)(const Op& op, Warp& warp, LaneMask lanes);
   Run run = nullptr;
@@ -54,6 +58,9 @@ struct Op {
   bool marks_itself = false;  // `run` sets the undefined lanes of what it writes
   bool flushes = false;       // .ftz
   bool saturates = false;     // .sat of a float
+  AccessKind access_kind = AccessKind::Load;  // where there is an `access`
+  std::uint8_t access_bytes = 0;              // of a lane, the whole vector
+  const AccessSite* access = nullptr;         // of ld, st, atom, red, cp.async: for those who count
   const void* object = nullptr;
 };
 
@@ -122,10 +129,12 @@ struct Launch {
   std::array<unsigned, 3> block{1, 1, 1};
   unsigned dynamic_shared_bytes = 0;
   std::vector<std::byte> parameters;
+  std::optional<std::uint64_t> only;  // the one block of the grid that runs; none: all
   int threads() const { return static_cast<int>(block[0] * block[1] * block[2]); }
 };
 
 class FaultLog;
+class Counter;
 
 // What all blocks of a launch share.
 struct Core {
@@ -135,6 +144,7 @@ struct Core {
   std::string* printed = nullptr;
   std::int64_t steps_left = 0;
   std::uint64_t clock = 0;
+  Counter* counter = nullptr;  // null: nothing is counted
 };
 
 struct Block {

@@ -32,6 +32,7 @@ struct Region {
   Dtype dtype = Dtype::U8;
   std::vector<std::int64_t> shape;    // of a tensor
   std::vector<std::byte> own;         // where the data is not the caller's
+  bool is_virtual = false;            // it has addresses and no data: reads give zeros, what is written is dropped
 };
 
 class Memory {

@@ -59,10 +59,10 @@ const KernelProgram& PtxMachine::kernel(const std::string& name) {
   return kernels_.emplace(name, decode_kernel(module_, name, [this](const std::string& symbol) { return address_of(symbol); })).first->second;
 }
 
-void PtxMachine::launch(const std::string& name, const std::array<unsigned, 3>& grid, const std::array<unsigned, 3>& block, unsigned dynamic_shared_bytes, std::vector<std::byte> parameters) {
+Launch PtxMachine::checked(const std::string& name, const std::array<unsigned, 3>& grid, const std::array<unsigned, 3>& block, unsigned dynamic_shared_bytes, std::vector<std::byte> parameters) {
   const KernelProgram& program = kernel(name);
   if (parameters.size() != program.parameter_bytes) throw UserError({}, fmt::format("kernel `{}` takes {} bytes of parameters, and the launch gives {}", name, program.parameter_bytes, parameters.size()));
-  Launch launch{&program, grid, block, dynamic_shared_bytes, {}};
+  Launch launch{&program, grid, block, dynamic_shared_bytes, {}, {}};
   const std::uint64_t threads = std::uint64_t{1} * block[0] * block[1] * block[2];
   if (threads == 0 || threads > 1024) throw UserError({}, fmt::format("kernel `{}` is launched with {} threads a block, and a GPU takes 1 to 1024", name, threads));
   if (program.static_bytes + dynamic_shared_bytes > most_shared_bytes)
@@ -70,9 +70,22 @@ void PtxMachine::launch(const std::string& name, const std::array<unsigned, 3>& 
   parameters_->own = std::move(parameters);
   parameters_->data = parameters_->own.data();
   parameters_->bytes = parameters_->own.size();
+  return launch;
+}
+
+void PtxMachine::launch(const std::string& name, const std::array<unsigned, 3>& grid, const std::array<unsigned, 3>& block, unsigned dynamic_shared_bytes, std::vector<std::byte> parameters) {
+  const Launch launch = checked(name, grid, block, dynamic_shared_bytes, std::move(parameters));
   const LaunchResult result = execute(launch, memory_, faults_, most_steps_);
   printed_ += result.printed;
   steps_ += result.steps;
+}
+
+Counts PtxMachine::count_block(const std::string& name, const std::array<unsigned, 3>& grid, const std::array<unsigned, 3>& block, unsigned dynamic_shared_bytes, std::vector<std::byte> parameters, std::uint64_t only) {
+  Launch launch = checked(name, grid, block, dynamic_shared_bytes, std::move(parameters));
+  launch.only = only;
+  Counter counter(*launch.program);
+  steps_ += execute(launch, memory_, faults_, most_steps_, &counter).steps;
+  return counter.result();
 }
 
 }  // namespace tilewright::ptx

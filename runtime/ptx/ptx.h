@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/ptx/counts.h"
 #include "runtime/ptx/decode.h"
 #include "runtime/ptx/faults.h"
 #include "runtime/ptx/machine.h"
@@ -35,11 +36,16 @@ class PtxMachine {
   // takes. Faults are added to faults(); after one that ends the launch, further launches still run.
   void launch(const std::string& kernel, const std::array<unsigned, 3>& grid, const std::array<unsigned, 3>& block, unsigned dynamic_shared_bytes, std::vector<std::byte> parameters);
 
+  // Runs one block of a grid, by its number, and counts; what it writes of a virtual tensor is dropped.
+  Counts count_block(const std::string& kernel, const std::array<unsigned, 3>& grid, const std::array<unsigned, 3>& block, unsigned dynamic_shared_bytes, std::vector<std::byte> parameters, std::uint64_t only);
+
   const FaultLog& faults() const { return faults_; }
   const std::string& printed() const { return printed_; }
   std::int64_t steps() const { return steps_; }
 
  private:
+  // The launch, its parameters in place. Throws UserError where no GPU takes it.
+  Launch checked(const std::string& kernel, const std::array<unsigned, 3>& grid, const std::array<unsigned, 3>& block, unsigned dynamic_shared_bytes, std::vector<std::byte> parameters);
   std::uint64_t address_of(const std::string& name);
 
   Module module_;

@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "runtime/ptx/access.h"
+#include "runtime/ptx/counts.h"
 #include "runtime/ptx/faults.h"
 
 namespace tilewright::ptx {
@@ -120,6 +121,7 @@ void check_guard(Warp& warp, const Op& op, LaneMask lanes) {
 
 std::int64_t run_warp(Warp& warp, std::int64_t most) {
   const Op* const code = warp.core->launch->program->code.data();
+  Counter* const counter = warp.core->counter;
   std::int64_t done = 0;
   bool takes_turns = false;
   while (done < most) {
@@ -138,6 +140,7 @@ std::int64_t run_warp(Warp& warp, std::int64_t most) {
         check_guard(warp, op, all);
         lanes &= op.is_guard_negated ? ~warp.predicate(op.guard) : warp.predicate(op.guard);
       }
+      if (counter != nullptr) [[unlikely]] counter->note(warp, op, pc, lanes);
       switch (op.step) {
         case Step::Plain:
           if (lanes != 0) {

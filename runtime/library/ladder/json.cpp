@@ -1,0 +1,168 @@
+// The ladder as JSON and back. Each field is named once, in a function that both directions use.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "ir/diagnostic.h"
+#include "runtime/library/ladder/ladder.h"
+
+namespace tilewright {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Visits every field of a struct with its name; a Writer puts them into JSON, a Reader takes them out.
+template <class Fields>
+void fields(Fields& f, CompileTime& x) { f("backend", x.backend), f("generate_ms", x.generate_ms), f("compile_ms", x.compile_ms); }
+template <class Fields>
+void fields(Fields& f, Occupancy& x) { f("blocks", x.blocks), f("warps", x.warps), f("most_warps", x.most_warps), f("limit", x.limit); }
+template <class Fields>
+void fields(Fields& f, Part& x) { f("name", x.name), f("amount", x.amount), f("unit", x.unit), f("rate", x.rate), f("least_ms", x.least_ms), f("how", x.how); }
+template <class Fields>
+void fields(Fields& f, AccessRow& x) {
+  f("line", x.line), f("text", x.text), f("space", x.space), f("tensor", x.tensor), f("is_store", x.is_store), f("bytes", x.bytes), f("requests", x.requests), f("sectors", x.sectors);
+  f("sectors_needed", x.sectors_needed), f("passes", x.passes), f("passes_needed", x.passes_needed), f("remark", x.remark);
+}
+template <class Fields>
+void fields(Fields& f, Form& x) { f("name", x.name), f("above", x.above), f("text", x.text), f("origin", x.origin); }
+template <class Fields>
+void fields(Fields& f, Timing& x) {
+  f("median_ms", x.median_ms), f("lowest_ms", x.lowest_ms), f("highest_ms", x.highest_ms), f("launches", x.launches), f("by_graph", x.by_graph), f("single", x.is_single), f("share", x.share);
+  f("round_ms", x.round_ms), f("round_mhz", x.round_mhz), f("burst_ms", x.burst_ms);
+}
+template <class Fields>
+void fields(Fields& f, LadderRow& x) {
+  f("kind", x.kind), f("name", x.name), f("backend", x.backend), f("timing", x.timing), f("compile", x.compile), f("registers", x.registers), f("spill_bytes", x.spill_bytes);
+  f("shared_bytes", x.shared_bytes), f("threads", x.threads), f("kernels", x.kernels), f("same_code", x.same_code), f("occupancy", x.occupancy), f("instructions", x.instructions);
+  f("parts", x.parts), f("busiest", x.busiest), f("least_ms", x.least_ms), f("not_counted", x.not_counted), f("accesses", x.accesses), f("forms", x.forms), f("check", x.check);
+  f("wrong", x.is_wrong), f("note", x.note), f("verdict", x.verdict), f("next", x.next);
+}
+template <class Fields>
+void fields(Fields& f, Ladder& x) {
+  f("verb", x.verb), f("fn", x.fn), f("schedule", x.schedule), f("bench", x.bench), f("program", x.program), f("program_file", x.program_file), f("dims", x.dims), f("device", x.device);
+  f("driver", x.driver), f("arch", x.arch), f("card", x.card), f("card_title", x.card_title), f("check_dims", x.check_dims), f("work_operations", x.work_operations);
+  f("compulsory_bytes", x.compulsory_bytes), f("rows", x.rows);
+}
+
+struct Writer {
+  Json& out;
+
+  template <class T>
+  void operator()(const char* name, T& value) { out[name] = json(value); }
+
+  static Json json(const std::string& value) { return value; }
+  static Json json(bool value) { return value; }
+  static Json json(int value) { return value; }
+  static Json json(std::int64_t value) { return value; }
+  static Json json(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+  static Json json(RowKind value) { return std::string(name_of(value)); }
+  static Json json(const Sizes& value) {
+    Json object = Json::object();
+    for (const auto& [name, size] : value) object[name] = size;
+    return object;
+  }
+  static Json json(const std::vector<std::pair<std::string, int>>& value) {
+    Json object = Json::object();
+    for (const auto& [name, count] : value) object[name] = count;
+    return object;
+  }
+  template <class T>
+  static Json json(const std::vector<T>& value) {
+    Json array = Json::array();
+    for (const T& each : value) array.push_back(json(each));
+    return array;
+  }
+  template <class T>
+  static Json json(const std::optional<T>& value) { return value ? json(*value) : Json(nullptr); }
+  template <class T>
+  static Json json(const T& value) {
+    Json object = Json::object();
+    Writer writer{object};
+    fields(writer, const_cast<T&>(value));
+    return object;
+  }
+};
+
+struct Reader {
+  const Json& in;
+
+  template <class T>
+  void operator()(const char* name, T& value) {
+    const auto found = in.find(name);
+    if (found == in.end()) throw UserError({}, fmt::format("the field `{}` is missing", name));
+    try {
+      take(*found, value);
+    } catch (const nlohmann::json::exception&) {
+      throw UserError({}, fmt::format("the field `{}` has the wrong type", name));
+    }
+  }
+
+  static void take(const Json& json, std::string& value) { value = json.get<std::string>(); }
+  static void take(const Json& json, bool& value) { value = json.get<bool>(); }
+  static void take(const Json& json, int& value) { value = json.get<int>(); }
+  static void take(const Json& json, std::int64_t& value) { value = json.get<std::int64_t>(); }
+  static void take(const Json& json, double& value) { value = json.is_null() ? 0 : json.get<double>(); }
+  static void take(const Json& json, RowKind& value) {
+    for (const RowKind kind : {RowKind::Loops, RowKind::Rung, RowKind::Hand, RowKind::Library, RowKind::Peer})
+      if (json.get<std::string>() == name_of(kind)) {
+        value = kind;
+        return;
+      }
+    throw UserError({}, fmt::format("no row is of the kind `{}`", json.get<std::string>()));
+  }
+  static void take(const Json& json, Sizes& value) {
+    for (const auto& [name, size] : json.items()) value[name] = size.get<std::int64_t>();
+  }
+  static void take(const Json& json, std::vector<std::pair<std::string, int>>& value) {
+    for (const auto& [name, count] : json.items()) value.emplace_back(name, count.get<int>());
+  }
+  template <class T>
+  static void take(const Json& json, std::vector<T>& value) {
+    if (!json.is_array()) throw UserError({}, "a list is needed where there is none");
+    for (const Json& each : json) take(each, value.emplace_back());
+  }
+  template <class T>
+  static void take(const Json& json, std::optional<T>& value) {
+    if (!json.is_null()) take(json, value.emplace());
+  }
+  template <class T>
+  static void take(const Json& json, T& value) {
+    Reader reader{json};
+    fields(reader, value);
+  }
+};
+
+}  // namespace
+
+std::string json_of(const Ladder& ladder) {
+  Json out;
+  out["tilewright_ladder"] = ladder_version;
+  Writer writer{out};
+  fields(writer, const_cast<Ladder&>(ladder));
+  return out.dump(1, ' ', false, Json::error_handler_t::replace);
+}
+
+Ladder ladder_of_json(const std::string& text, const std::string& where) {
+  const auto refuse = [&](const std::string& why, const std::string& help = "") -> UserError { return UserError({}, fmt::format("`{}` cannot be read: {}", where, why), help); };
+  Json in;
+  try {
+    in = Json::parse(text);
+  } catch (const nlohmann::json::exception&) {
+    throw refuse("it is no JSON, or it was cut off");
+  }
+  if (!in.is_object() || !in.contains("tilewright_ladder") || !in["tilewright_ladder"].is_number_integer()) throw refuse("it is no ladder of Tilewright");
+  const int version = in["tilewright_ladder"].get<int>();
+  if (version > ladder_version) throw refuse(fmt::format("it is of version {}, and this program reads up to {}", version, ladder_version), "take a later Tilewright");
+  Ladder ladder;
+  try {
+    Reader reader{in};
+    fields(reader, ladder);
+  } catch (const UserError& error) {
+    throw refuse(error.diagnostics().front().message);
+  }
+  return ladder;
+}
+
+}  // namespace tilewright
