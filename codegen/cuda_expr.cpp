@@ -202,11 +202,11 @@ CudaText CudaPrinter::binary_text(const Expr& e, const Binary& node) {
   return {fmt::format("{} {} {}", side(node.lhs, left), infix.spelling, side(node.rhs, right)), infix.binding};
 }
 
-// Arithmetic of integers wraps; only index arithmetic, which its class keeps in range, is C's own signed arithmetic.
+// Arithmetic of integers wraps; only index arithmetic that its class keeps in range is C's own signed arithmetic.
 CudaText CudaPrinter::integer_arithmetic(const Binary& node, Dtype dtype) {
   const Infix infix = infix_of(node.op);
   const std::string as_type = "(" + type(dtype) + ")";
-  const bool is_plain = dtype == Dtype::Index || (is_unsigned(dtype) && bytes_of(dtype) >= 4);
+  const bool is_plain = (dtype == Dtype::Index && !is_from_tensor(node.lhs) && !is_from_tensor(node.rhs)) || (is_unsigned(dtype) && bytes_of(dtype) >= 4);
   switch (node.op) {
     case BinaryOp::Add:
     case BinaryOp::Sub:
@@ -219,7 +219,7 @@ CudaText CudaPrinter::integer_arithmetic(const Binary& node, Dtype dtype) {
         const std::string rhs = text(node.rhs, is_flat ? infix.binding : above(infix.binding));
         return {fmt::format("{} {} {}", text(node.lhs, infix.binding), infix.spelling, rhs), infix.binding};
       }
-      const std::string wide = "(" + wrapping_type(dtype) + ")";
+      const std::string wide = dtype == Dtype::Index && plan_.index_bits == 32 ? "(unsigned int)" : "(" + wrapping_type(dtype) + ")";
       return {fmt::format("{}({}{} {} {}{})", as_type, wide, text(node.lhs, Binding::Unary), infix.spelling, wide,
                           text(node.rhs, Binding::Unary)),
               Binding::Unary};

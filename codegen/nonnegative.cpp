@@ -65,4 +65,13 @@ bool is_nonnegative(const Expr& expr, const NameTest& test) {
       [](const Load&) { return false; }, [](const Reduce&) { return false; });
 }
 
+bool is_from_tensor(const Expr& expr) {
+  bool found = false;
+  walk(expr, [&](const Expr& node) {
+    if (const Load* load = as<Load>(node)) found |= !load->access.index.empty();
+    return !found;
+  });
+  return found;
+}
+
 }  // namespace tilewright

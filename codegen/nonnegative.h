@@ -13,4 +13,7 @@ namespace tilewright {
 // its class.
 bool is_nonnegative(const Expr& expr, const std::function<bool(const std::string&)>& is_nonnegative_name);
 
+// Whether index arithmetic is made of what a tensor gives. It may be anything, so it wraps; all else stays in its class.
+bool is_from_tensor(const Expr& expr);
+
 }  // namespace tilewright

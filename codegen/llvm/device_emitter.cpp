@@ -223,7 +223,7 @@ Value* DeviceEmitter::shared_block() {
   if (llvm::GlobalVariable* made = module_.getGlobalVariable("shared", true)) return made;
   const bool is_dynamic = kernel_.launch.shared_bytes > most_static_shared_bytes;
   auto* type =
-      llvm::ArrayType::get(b_.getInt8Ty(), is_dynamic ? 0 : static_cast<std::uint64_t>(kernel_.launch.shared_bytes));
+      llvm::ArrayType::get(b_.getInt8Ty(), is_dynamic ? 0 : static_cast<std::uint64_t>((kernel_.launch.shared_bytes + 15) / 16 * 16));
   auto* made = new llvm::GlobalVariable(
       module_, type, false, is_dynamic ? llvm::GlobalValue::ExternalLinkage : llvm::GlobalValue::InternalLinkage,
       is_dynamic ? nullptr : llvm::UndefValue::get(type), "shared", nullptr, llvm::GlobalValue::NotThreadLocal,

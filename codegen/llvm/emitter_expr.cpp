@@ -126,6 +126,9 @@ Value* Emitter::binary_value(const Binary& node) {
   DivisionFacts facts;
   if (node.op == BinaryOp::Div || node.op == BinaryOp::Mod)
     facts = {is_nonnegative(node.lhs), is_nonnegative(node.rhs)};
+  const bool is_sum = node.op == BinaryOp::Add || node.op == BinaryOp::Sub || node.op == BinaryOp::Mul;
+  if (dtype == Dtype::Index && is_sum && (is_from_tensor(node.lhs) || is_from_tensor(node.rhs)))
+    return arithmetic_.binary(node.op, arithmetic_.bits(Dtype::Index) == 64 ? Dtype::I64 : Dtype::I32, a, b, facts);
   return arithmetic_.binary(node.op, dtype, a, b, facts);
 }
 

@@ -80,17 +80,20 @@ Kernel Expander::run() {
   if (context_.block.z > 1) result.launch.block.push_back(context_.block.z);
   result.launch.grid = {integer(1)};
   Block body;
+  Block outside_grid;
   for (const Stmt& stmt : kernel_.body) {
     if (as<Role>(stmt)) continue;
     const Loop* grid = as<Loop>(stmt);
-    if (grid && grid->kind == LoopKind::Grid) {
-      const Block& inner = bind_cluster(*grid, stmt);
-      result.launch.grid = bind_grid(*grid, stmt->span);
-      whole_block(inner, body);
-    } else {
-      whole_block({stmt}, body);
+    if (!grid || grid->kind != LoopKind::Grid) {
+      outside_grid.push_back(stmt);
+      continue;
     }
+    whole_block(std::exchange(outside_grid, {}), body);
+    const Block& inner = bind_cluster(*grid, stmt);
+    result.launch.grid = bind_grid(*grid, stmt->span);
+    whole_block(inner, body);
   }
+  whole_block(outside_grid, body);
   body = without_unused_registers(with_cursors(std::move(body)));
   body = name_linear_thread(std::move(body));
   for (const auto& [name, value, span] : lets_) result.body.push_back(make_stmt(Let{name, value, {}, {}}, span));

@@ -132,6 +132,21 @@ class CopyExpansion {
           }
           if (!scalar_) condition = *uniform;
         }
+    if (!scalar_) return;
+    for (Expr& condition : edge_)
+      if (auto uniform = uniform_over(condition, vector_.name, width_, context_.divisors)) condition = *uniform;
+    load_elements_ = split_off_elements(edge_);
+    store_elements_ = split_off_elements(target_conditions_);
+    store_elements_.insert(store_elements_.end(), load_elements_.begin(), load_elements_.end());
+  }
+
+  // The conditions that differ between the elements of a vector; they stand inside of its walk.
+  std::vector<Expr> split_off_elements(std::vector<Expr>& conditions) const {
+    std::vector<Expr> elements;
+    std::vector<Expr> others;
+    for (const Expr& condition : conditions) (uses_var(condition, vector_.name) ? elements : others).push_back(condition);
+    conditions = std::move(others);
+    return elements;
   }
 
   Access flat(const Access& access) {
@@ -188,7 +203,7 @@ class CopyExpansion {
     std::int64_t one = instruction_width(width_, dtype_);
     Expr start = width_ > 1 && !scalar_ ? vector_start(copy_.source, source, one) : Expr{};
     Expr element = width_ > 1 ? var(vector_.name) : integer(0);
-    if (!start) return over_vector({make_stmt(Store{temp(element), element_value(), {}, std::nullopt}, span_)});
+    if (!start) return over_vector(guarded(load_elements_, {make_stmt(Store{temp(element), element_value(), {}, std::nullopt}, span_)}));
     Block moves;
     for (std::int64_t x = 0; x < width_; x += one) {
       Access memory = source;
@@ -207,7 +222,7 @@ class CopyExpansion {
     Expr start = width_ > 1 && !scalar_ ? vector_start(copy_.target, target, one) : Expr{};
     if (!start) {
       Expr element = width_ > 1 ? var(vector_.name) : integer(0);
-      return over_vector({make_stmt(Store{target, load(temp(element), dtype_, span_), {}, std::nullopt}, span_)});
+      return over_vector(guarded(store_elements_, {make_stmt(Store{target, load(temp(element), dtype_, span_), {}, std::nullopt}, span_)}));
     }
     Block moves;
     for (std::int64_t x = 0; x < width_; x += one) {
@@ -247,6 +262,8 @@ class CopyExpansion {
   std::vector<Expr> edge_;
   std::vector<Expr> source_conditions_;
   std::vector<Expr> target_conditions_;
+  std::vector<Expr> load_elements_;   // conditions of single elements of a vector that is walked
+  std::vector<Expr> store_elements_;
   std::vector<std::pair<std::string, Expr>> replacements_;
   std::vector<Axis> loops_;
   Axis vector_;

@@ -8,6 +8,7 @@
 // for the whole vector is taken out of it; where one does not, the loop becomes `unroll`.
 #include <algorithm>
 
+#include "ir/operators.h"
 #include "passes/finish/conditions.h"
 #include "passes/finish/passes.h"
 
@@ -112,6 +113,12 @@ class Guard {
       if_false.push_back(unary(UnaryOp::Not, condition));
       Expr first = value(node->if_true, ranges, if_true, span, out);
       return select(condition, first, value(node->if_false, ranges, if_false, span, out), expr->span);
+    }
+    if (const Binary* node = as<Binary>(expr); node && info(node->op).is_logical) {
+      Expr first = value(node->lhs, ranges, path, span, out);
+      std::vector<Expr> undecided = path;
+      undecided.push_back(node->op == BinaryOp::And ? first : unary(UnaryOp::Not, first));
+      return binary(node->op, first, value(node->rhs, ranges, undecided, span, out), expr->span);
     }
     Expr plain = map_children(expr, [&](const Expr& child) { return value(child, ranges, path, span, out); });
     if (const Call* node = as<Call>(plain); node && node->function == "within") {

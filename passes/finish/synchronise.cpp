@@ -67,7 +67,9 @@ void join(Touches& into, const Touches& more) {
 
 class Synchroniser {
  public:
-  explicit Synchroniser(const Block& body) {
+  Synchroniser(const Plan& plan, const Block& body) {
+    for (const Step& step : plan.steps)
+      if (const Table* table = std::get_if<Table>(&step)) tables_.insert(table->name);
     walk(body, [&](const Stmt& stmt) {
       if (const Buffer* buffer = as<Buffer>(stmt); buffer && buffer->space == Space::Shared && buffer->dtype != Dtype::Mbarrier) shared_.insert(buffer->name);
       return true;
@@ -80,6 +82,7 @@ class Synchroniser {
     Block out;
     for (const Stmt& stmt : body) {
       if (const Let* let = as<Let>(stmt); let && is_divergent(let->value)) divergent_.insert(let->name);
+      if (const If* branch = as<If>(stmt); branch && is_divergent(branch->condition)) require_no_conflicts_inside(*branch);
       if (is_barrier(stmt)) {
         pending.clear();
         out.push_back(stmt);
@@ -113,6 +116,24 @@ class Synchroniser {
   }
 
  private:
+  void require_no_conflicts_inside(const If& branch) {
+    for (const Block* body : {&branch.then_body, &branch.else_body}) {
+      if (has_own_barriers(*body)) continue;  // a role
+      Touches none;
+      if (contains_barrier(run(*body, none))) internal_error("statements that need a barrier between them stand where not all threads come by");
+    }
+  }
+
+  static bool has_own_barriers(const Block& body) {
+    bool found = false;
+    walk(body, [&](const Stmt& stmt) {
+      const Instr* instr = as<Instr>(stmt);
+      found |= instr && (instr->op.starts_with("barrier.") || instr->op.starts_with("mbarrier."));
+      return !found;
+    });
+    return found;
+  }
+
   static Stmt barrier(Span span) { return make_stmt(Instr{"barrier.block", {}}, span); }
   static bool is_barrier(const Stmt& stmt) {
     const Instr* instr = as<Instr>(stmt);
@@ -162,7 +183,8 @@ class Synchroniser {
     bool found = false;
     walk(expr, [&](const Expr& node) {
       if (const Var* variable = as<Var>(node)) found |= divergent_.count(variable->name) > 0;
-      found |= as<Load>(node) != nullptr;  // what memory or registers hold may differ between threads
+      // What memory or registers hold may differ between threads; a table is read alike by all.
+      if (const Load* load = as<Load>(node)) found |= tables_.count(load->access.buffer) == 0;
       return !found;
     });
     return found;
@@ -217,6 +239,7 @@ class Synchroniser {
   }
 
   std::set<std::string> shared_;
+  std::set<std::string> tables_;
   std::set<std::string> divergent_;
 };
 
@@ -227,7 +250,7 @@ Plan synchronise(const Plan& plan, const Target&) {
     if (kernel.stage != Stage::Thread) return kernel;
     Kernel result = kernel;
     Touches pending;
-    result.body = Synchroniser(kernel.body).run(kernel.body, pending);
+    result.body = Synchroniser(plan, kernel.body).run(kernel.body, pending);
     return result;
   });
 }

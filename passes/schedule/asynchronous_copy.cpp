@@ -9,6 +9,7 @@
 #include "passes/affine.h"
 #include "passes/linear_form.h"
 #include "passes/schedule/kernel_threads.h"
+#include "passes/schedule/shared_tile.h"
 
 namespace tilewright {
 
@@ -159,6 +160,12 @@ void AsynchronousCopies::need_box(const Copy& copy, const Buffer& tile, bool loa
   if (bytes % chunk != 0)
     throw UserError(span_, fmt::format("a row of `{}` has {} bytes; the copy engine moves multiples of {}", tile.name,
                                        bytes, chunk));
+  // Each slot starts where a box may, and a swizzle repeats after 8 rows of a panel.
+  std::int64_t start = std::max<std::int64_t>(128, 8 * tile.layout->xor_bytes);
+  std::int64_t tile_bytes = tile_elements(*tile.layout) * bytes_of(tile.dtype);
+  if (tile_bytes % start != 0)
+    throw UserError(span_, fmt::format("a slot of `{}` has {} bytes; the copy engine needs slots that start at multiples of {}",
+                                       tile.name, tile_bytes, start), "take larger tiles");
 }
 
 void AsynchronousCopies::refuse_missing_facts() const {

@@ -170,12 +170,12 @@ class Coarsener {
       for (std::size_t n = 0; n < copy.target.index.size(); ++n)
         if (const Var* place = as<Var>(copy.target.index[n]); place && uses_var(copy.source.index[d], place->name))
           axis = n;
-      if (!moved || axis == copy.target.index.size())
+      if (!moved || moved->coefficient < 0 || axis == copy.target.index.size())
         throw UserError(line_.loop.span,
                         fmt::format("the tile `{}` does not move along with `{}` in a way that it could grow",
                                     copy.target.buffer, grid_),
                         "put `coarsen` before `stage`");
-      growth_[copy.target.buffer].push_back({axis, std::abs(moved->coefficient) * (line_.factor.value - 1)});
+      growth_[copy.target.buffer].push_back({axis, moved->coefficient * (line_.factor.value - 1)});
     }
   }
 
@@ -348,7 +348,7 @@ Plan coarsen(const Plan& plan, const ScheduleLine& line, const Target& target) {
   do {
     Coarsening part;
     part.loop = reader.name("the name of a loop");
-    part.factor = reader.number("a number of tiles");
+    part.factor = reader.number("a number of tiles", 2);
     if (reader.accept("by")) {
       LineNumber by = reader.number("a number of neighbours");
       part.by = by.value;

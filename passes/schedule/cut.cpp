@@ -32,9 +32,9 @@ class Cutter {
     Block result;
     for (const Stmt& stmt : body) {
       const Loop* loop = as<Loop>(stmt);
-      if (!loop || !holds_loop(stmt)) {
+      if (!holds_loop(stmt)) {
         result.push_back(stmt);
-      } else if (loop->kind == LoopKind::Each) {
+      } else if (loop && loop->kind == LoopKind::Each) {
         for (Stmt& made : cut(*loop)) result.push_back(std::move(made));
       } else {
         result.push_back(map_bodies(stmt, [&](const Block& inner) { return block_level(inner); }));
@@ -131,7 +131,9 @@ class Cutter {
         lifted_.insert(buffer->name);
         Buffer made = over_elements(*buffer);
         buffers_[made.name] = made;
-        declarations_.push_back(make_stmt(made, stmt->span));
+        // The sides of a branch of the block share a buffer of one name.
+        Stmt declaration = make_stmt(made, stmt->span);
+        if (std::find(declarations_.begin(), declarations_.end(), declaration) == declarations_.end()) declarations_.push_back(declaration);
       } else if (holds_loop(stmt) && !is_the_loop(stmt)) {
         if (const Loop* loop = as<Loop>(stmt)) lift(loop->body, pieces);
       }

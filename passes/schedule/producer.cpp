@@ -92,7 +92,11 @@ Block as_scalar(const Producer& producer, const std::vector<Expr>& index, const 
     if (const Buffer* buffer = as<Buffer>(stmt)) own.push_back(buffer->name);
     return true;
   });
-  for (const std::string& buffer : own) body = rename_buffer(body, buffer, names.fresh(buffer));
+  for (const std::string& buffer : own) {
+    std::string made = names.fresh(buffer);
+    while (made != buffer && std::find(own.begin(), own.end(), made) != own.end()) made = names.fresh(buffer);
+    body = rename_buffer(body, buffer, made);
+  }
   Block result;
   result.push_back(make_stmt(Buffer{Space::Register, name, dtype, {}, std::nullopt, std::nullopt}, producer.span));
   result.insert(result.end(), body.begin(), body.end());

@@ -32,6 +32,8 @@ Plan thread_stage(const Plan& plan, const Target& target);
 // A name for files: `03-stage`.
 std::string rung_file_name(const std::vector<Rung>& rungs, std::size_t n);
 
+// 64 where indices that tensors give may need more than 32 bits: of a wider dtype, or with arithmetic on 32-bit ones.
+int index_bits_of(const TensorFn& fn);
 // The class of a call with these dims.
 CallClass class_of(const TensorFn& fn, const std::vector<std::pair<std::string, std::int64_t>>& dims);
 

@@ -62,6 +62,18 @@ bool calls_library(const Plan& plan) {
   return found;
 }
 
+// Bytes and halves are combined by way of the aligned word around them, which may reach past the end of a tensor: no GPU
+// minds, and the PTX machine reports it.
+bool has_narrow_atomics(const Plan& plan) {
+  bool found = false;
+  for (const Kernel* kernel : kernels_of(plan))
+    walk(kernel->body, [&](const Stmt& stmt) {
+      if (const Store* store = as<Store>(stmt)) found |= store->atomic && info(store->value->dtype).bits < 32;
+      return !found;
+    });
+  return found;
+}
+
 class Comparer {
  public:
   Comparer(const Compiled& compiled, const Run& run, Tally& tally) : compiled_(compiled), rungs_(compiled.rungs), run_(run), tally_(tally), inputs_(make_data(run.data, compiled.fn, run.dims, run.seed)) {}
@@ -234,7 +246,8 @@ class Comparer {
       options.backend = backend;
       options.use_cache = false;
       const std::string name = backend == Backend::Nvrtc ? "CUDA C" : "LLVM";
-      if (devices.ptx) try {
+      if (devices.ptx && has_narrow_atomics(plan)) tally_.count("undecided", "PTX of atomics on less than 32 bits");
+      else if (devices.ptx) try {
           const Outcome outcome = outputs_of("PTX of " + name, plan, [&](Arguments& arguments) { return run_on_ptx(plan, arguments, options); });
           expect_same("PTX of " + name + " differs", "PTX of " + name, outcome, is_exact && !has_library_);
           tally_.count("compared", "PTX of " + name);
@@ -286,7 +299,7 @@ std::optional<Compiled> compile(const std::string& text, int index_bits, std::st
     const Program program = guarded("the frontend", [&] { return parse_program(text, "case.tw"); });
     compiled.fn = choose_fn(program, "f");
     CallClass call_class;
-    call_class.index_bits = index_bits;
+    call_class.index_bits = std::max(index_bits, index_bits_of(compiled.fn));
     std::vector<ScheduleLine> lines;
     std::vector<Fact> when;
     for (const Schedule& schedule : program.schedules) {
