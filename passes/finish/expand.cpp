@@ -390,7 +390,10 @@ void Expander::serial_loop(const Loop& loop, const Stmt& stmt, Block& out) {
   node.body.clear();
   const Loop* outer_late = std::exchange(late_loop_, counts_up(loop) ? &loop : nullptr);
   bool outer_in_loop = std::exchange(in_loop_, true);
+  bool is_counted = loop.kind == LoopKind::Unroll && !outer_in_loop && loop.axes.size() == 1 && is_integer_constant(loop.axes[0].lo ? loop.axes[0].lo : integer(0), 0) && !loop.axes[0].step;
+  std::int64_t outer_trips = std::exchange(unrolled_trips_, is_counted ? integer_value(loop.axes[0].hi).value_or(0) : 0);
   block_level(body, node.body);
+  unrolled_trips_ = outer_trips;
   in_loop_ = outer_in_loop;
   late_loop_ = outer_late;
   context_.ranges = std::move(outer);
@@ -399,7 +402,10 @@ void Expander::serial_loop(const Loop& loop, const Stmt& stmt, Block& out) {
     if (!state) continue;
     // The next loop over the pipe finds its last slots free.
     if (state->pipe.mechanism == "cp.async" && in_loop_) out.push_back(make_stmt(Instr{"barrier.block", {}}, stmt->span));
-    if (state->pipe.mechanism == "tma" && state->mma_reads && counts_up(loop)) release_rest(*state, loop.axes[0], stmt->span, out);
+    if (state->pipe.mechanism != "tma" || !state->mma_reads || !counts_up(loop)) continue;
+    // The next tile fills the slots again, and other blocks of a cluster wait for them before they end.
+    if (in_loop_ || state->has_multicast) release_rest(*state, loop.axes[0], stmt->span, out);
+    else wait_for_mma(0, stmt->span, out);
   }
 }
 

@@ -95,6 +95,8 @@ Expr Expander::is_storer(const PipeState& state, Span span) {
 void Expander::store_verb(const PipeState& state, VerbKind kind, Span span, Block& out) {
   switch (kind) {
     case VerbKind::Acquire:
+      if (has_fresh_slots(state)) return;
+      acquired_.insert(state.pipe.name);
       out.push_back(when(is_storer(state, span), {instruction("bulk.wait_group.read", {integer(state.pipe.slots - 1)}, span)}, span));
       sync_storers(state, span, out);
       return;

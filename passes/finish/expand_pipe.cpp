@@ -8,7 +8,8 @@
 //
 // One thread fills. `full` counts its arrival and completes by the bytes of the copies; `empty` counts one arrival a
 // warpgroup where only wgmma reads the slots, else one a warp, of every block of the cluster where a copy is multicast.
-// Cursors count on over loops and tiles. A release that comes late is made good behind the loop.
+// Cursors count on over loops and tiles. A release that comes late is made good behind the loop, if someone may still wait for it. The
+// first slots of copies that run ahead are free without a wait.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -135,6 +136,10 @@ void Expander::advance(const PipeState& state, const std::string& side, Span spa
   out.push_back(assign(cursor, binary(BinaryOp::Mod, read(cursor) + i32(1), i32(state.pipe.slots)), span));
 }
 
+bool Expander::has_fresh_slots(const PipeState& state) const {
+  return unrolled_trips_ > 0 && unrolled_trips_ <= state.pipe.slots && acquired_.count(state.pipe.name) == 0;
+}
+
 void Expander::wait_until_empty(const PipeState& state, Span span, Block& out) {
   std::string cursor = state.pipe.name + ".in";
   out.push_back(instruction("mbarrier.wait", {barrier_object(state.empty, read(cursor)), binary(BinaryOp::BitXor, read(cursor + ".phase"), i32(1))}, span));
@@ -149,7 +154,8 @@ void Expander::wait_until_full(const PipeState& state, Span span, Block& out) {
 std::size_t Expander::fill_by_engine(const PipeState& state, const Block& statements, std::size_t at, Block& out) {
   Span span = statements[at]->span;
   Block body;
-  wait_until_empty(state, span, body);
+  if (!has_fresh_slots(state)) wait_until_empty(state, span, body);
+  acquired_.insert(state.pipe.name);
   body.push_back(instruction("mbarrier.arrive.expect_tx", {barrier_object(state.full, read(state.pipe.name + ".in")), integer(state.bytes)}, span));
   std::size_t n = at + 1;
   for (; n < statements.size() && !as<Verb>(statements[n]); ++n) {

@@ -79,6 +79,8 @@ class Expander {
   void start_pipes(Span span, Block& out);
   void declare_cursors(const Block& body, Block& out);
   void advance(const PipeState& state, const std::string& side, Span span, Block& out);
+  // Whether no slot that is acquired here can have been used before: there is nothing to wait for.
+  bool has_fresh_slots(const PipeState& state) const;
   void wait_until_empty(const PipeState& state, Span span, Block& out);
   void wait_until_full(const PipeState& state, Span span, Block& out);
   std::size_t fill_by_engine(const PipeState& state, const Block& statements, std::size_t at, Block& out);
@@ -173,6 +175,8 @@ class Expander {
   Block stores_;                      // of the copy engine, until their group is closed
   std::set<std::string> cursors_;     // `p.in`, `p.out` that are registers
   bool starts_pipes_ = false;         // barrier objects are still to be made
+  std::int64_t unrolled_trips_ = 0;   // of the loop around the statement, where it is unrolled and in no other; else 0
+  std::set<std::string> acquired_;    // pipes of which a slot was acquired
   bool in_loop_ = false;
   bool is_single_thread_ = false;     // the role's work is done by one thread
   bool uses_hopper_ = false;
