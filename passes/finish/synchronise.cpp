@@ -154,12 +154,20 @@ class Synchroniser {
     Touches entry = pending;
     node.body = run(loop.body, pending);
     Touches carried = pending;
-    if (next_trip_conflicts(node.body, carried)) {
+    if (!is_last_part(loop) && next_trip_conflicts(node.body, carried)) {
       node.body.push_back(barrier(stmt->span));
       pending.clear();
     }
     join(pending, entry);  // the loop may not run at all
     return make_stmt(std::move(node), stmt->span);
+  }
+
+  // `x in K / 16 .. ceildiv(K, 16)`, what `peel` leaves of a loop: one trip at most.
+  static bool is_last_part(const Loop& loop) {
+    const Axis& axis = loop.axes.back();
+    const Binary* whole = as<Binary>(axis.lo);
+    const Call* all = as<Call>(axis.hi);
+    return loop.axes.size() == 1 && whole && whole->op == BinaryOp::Div && all && all->function == "ceildiv" && whole->lhs == all->arguments[0] && whole->rhs == all->arguments[1];
   }
 
   // Whether what is left from one trip conflicts with the next before its first barrier.
