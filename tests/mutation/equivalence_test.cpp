@@ -250,7 +250,11 @@ Compared interleaved(const Plan& plan, const Mutant& mutant, RunsOfSizes& sizes)
   });
   if (!only_objects) return Compared::Unknown;
   std::vector<std::map<std::string, std::int64_t>> dims;
-  for (const MutationRun& run : sizes.all()) dims.push_back(run.dims);
+  for (const MutationRun& run : sizes.all()) {
+    dims.push_back(run.dims);
+    for (const Dim& dim : plan.dims)
+      if (const Call* count = as<Call>(dim.value); count && count->function == "resident") dims.back()[dim.name] = 1;  // one block does all tiles
+  }
   try {
     return compare_interleavings(std::get<Kernel>(plan.steps[mutant.step]), std::get<Kernel>(mutant.plan.steps[mutant.step]), dims);
   } catch (const std::runtime_error&) {

@@ -23,7 +23,7 @@ struct SyncEvent {
   friend bool operator==(const SyncEvent&, const SyncEvent&) = default;
 };
 
-// Of warp `warp` of block 0. Throws std::runtime_error where the text depends on what only data tell.
+// Of warp `warp` of block 0; reads by wgmma are those of a warpgroup's first warp. Throws std::runtime_error where the text depends on what only data tell.
 std::vector<SyncEvent> events_of(const Kernel& kernel, const std::map<std::string, std::int64_t>& dims, std::int64_t warp);
 
 struct Interleavings {

@@ -23,7 +23,7 @@ namespace {
 // Runs the text for one thread, integers only.
 class EventReader {
  public:
-  EventReader(const Kernel& kernel, const std::map<std::string, std::int64_t>& dims, std::int64_t warp) : values_(dims) {
+  EventReader(const Kernel& kernel, const std::map<std::string, std::int64_t>& dims, std::int64_t warp) : values_(dims), leads_warpgroup_(warp % 4 == 0) {
     const std::vector<std::int64_t>& block = kernel.launch.block;
     const std::int64_t thread = warp * 32;
     values_["thread"] = thread;
@@ -171,7 +171,8 @@ class EventReader {
     if (instr.op == "barrier.named") return add({SyncEvent::Kind::Barrier, fmt::format("{}", known(instr.operands[0], "the barrier")), "", 0});
     if (instr.op == "wgmma.commit") return add({SyncEvent::Kind::StartRead, "", "", 0});
     if (instr.op == "wgmma.wait") return add({SyncEvent::Kind::EndReads, "", "", known(instr.operands[0], "the groups")});
-    if (wgmma_form(instr.op)) {
+    if (wgmma_form(instr.op)) {  // of the whole warpgroup: its first warp stands for all
+      if (!leads_warpgroup_) return;
       for (const std::size_t side : {std::size_t{1}, std::size_t{2}})
         if (const Call* descriptor = as<Call>(instr.operands[side])) add({SyncEvent::Kind::StartRead, place(as<Load>(descriptor->arguments[0])->access, "the slot"), "", 0});
       return;
@@ -180,6 +181,7 @@ class EventReader {
   }
 
   std::map<std::string, std::int64_t> values_;
+  bool leads_warpgroup_;
   std::map<std::string, Buffer> shared_, registers_;
   std::vector<SyncEvent> events_;
 };
