@@ -20,18 +20,20 @@ struct VerbRow {
   const char* summary;
   const char* example;
   ExitCode (*run)(const Options&);
-  const char* options;  // groups: p program, d device, s sizes and inputs, t timing, b bound, e explain, l ladder
+  const char* options;  // groups: p program, d device, s sizes and inputs, t timing, b bound, e explain, l ladder, r record
 };
 
 constexpr VerbRow verbs[] = {
-    {"run", "compile, launch, show or save the results", "tilewright run examples/ch05_tiled_matmul/matmul.tw --set M=100,N=50,K=30 --print C", run_verb, "pdsob"},
+    {"run", "compile, launch, show or save the results", "tilewright run examples/ch05_tiled_matmul/matmul.tw --set M=100,N=50,K=30 --print C", run_verb, "pdsobr"},
     {"check", "compare with the definition: exact, random and special data at boundary shapes; on sim the hand kernels too", "tilewright check examples/ch05_tiled_matmul/matmul.tw --schedule \"ch5 tiled\" --device sim", check_verb, "pdsb"},
     {"explain", "schedule, class, ranges, kernels, and the ledger of shared memory and registers; --access: what each access costs", "tilewright explain examples/ch05_tiled_matmul/matmul.tw --set M=4096,N=4096,K=4096", explain_verb, "pdse"},
     {"help", "a schedule line, a topic, or a verb", "tilewright help stage", help_verb, "h"},
     {"dump", "IR, CUDA C, LLVM IR, PTX and SASS after any or every line", "tilewright dump examples/ch05_tiled_matmul/matmul.tw --schedule \"ch5 tiled\" --after all --emit ir,cuda,ptx,sass --arch sm_90a -o out", dump_verb, "pdsm"},
-    {"ladder", "the rungs of a schedule, each run and measured", "tilewright ladder examples/ch05_tiled_matmul/matmul.tw", ladder_verb, "pdstbl"},
-    {"compare", "generated kernels beside hand kernels and libraries", "tilewright compare examples/ch05_tiled_matmul/matmul.tw --hand my.cu", compare_verb, "pdstcwbg"},
-    {"bench", "time the benches of a program", "tilewright bench examples/ch02_vecadd/vecadd.tw", bench_verb, "pdstbg"},
+    {"ladder", "the rungs of a schedule, each run and measured", "tilewright ladder examples/ch05_tiled_matmul/matmul.tw", ladder_verb, "pdstblr"},
+    {"compare", "generated kernels beside hand kernels and libraries", "tilewright compare examples/ch05_tiled_matmul/matmul.tw --hand my.cu", compare_verb, "pdstcwbgr"},
+    {"bench", "time the benches of a program", "tilewright bench examples/ch02_vecadd/vecadd.tw", bench_verb, "pdstbgr"},
+    {"report", "one page of a ladder, for a browser: from a program, measured now, or from a record or the ladder's JSON", "tilewright report examples/ch05_tiled_matmul/matmul.tw -o report.html", report_verb, "pdstblR"},
+    {"journal", "records that --record made: list them, diff two, repeat one", "tilewright journal diff journal/first journal/second", journal_verb, "J"},
     {"info", "GPUs, driver and tools: found where, which version, how to get what is missing", "tilewright info", info_verb, "j"},
     {"passes", "the schedule lines and the finishing passes, in order", "tilewright passes", passes_verb, "j"},
 };
@@ -81,6 +83,17 @@ void add_options(CLI::App& app, const VerbRow& verb, Options& options) {
         app.add_option("--bench", options.bench, "which bench gives the sizes (default: the first)");
         app.add_option("--rounds", options.rounds, "rounds of interleaved timing")->check(CLI::Range(1, 1000))->capture_default_str();
         app.add_flag("--once", options.once, "one launch each");
+        break;
+      case 'r':
+        app.add_option("--record", options.record, "a new folder for the record: record.json, record.md, ladder.svg");
+        app.add_option("--question", options.question, "what this run shall answer, for the record");
+        app.add_option("--predict", options.prediction, "what you expect, for the record");
+        break;
+      case 'R': app.add_option("-o,--output", options.folder, "the page to write"); break;
+      case 'J':
+        app.add_option("words", options.words, "FOLDER: the records in it, newest first; diff A B; repeat A");
+        app.add_flag("--html", options.html, "the list as a page, else Markdown");
+        app.add_option("-o,--output", options.folder, "the file to write the list to, else the screen");
         break;
       case 'w': app.add_option("--with", options.others, "a further schedule of the fn, by a unique beginning, or a plan file (.ir), timed beside it by --backend; may be given often"); break;
       case 'e': app.add_flag("--access", options.access, "sectors, bank conflicts, bytes and divergence of each access, counted in the simulator at these sizes"); break;
@@ -132,7 +145,7 @@ int command_line(int argc, const char* const* argv) {
   Options options;
   CLI::App app{"Tilewright: tensor programs to GPU kernels, one schedule line at a time.", "tilewright"};
   app.require_subcommand(1);
-  app.set_version_flag("--version", "tilewright 0.1.0");
+  app.set_version_flag("--version", program_version);
   app.set_help_flag("-h,--help", "this text");
   app.footer("Example:\n  tilewright ladder examples/ch05_tiled_matmul/matmul.tw\nExit codes: 0 done, 1 an error in the program or a wrong result, 2 options, 3 the machine lacks something, 4 our fault");
   ExitCode code = ExitCode::Success;
@@ -144,6 +157,7 @@ int command_line(int argc, const char* const* argv) {
   try {
     check_verb_name(argc, argv);
     app.parse(argc, argv);
+    options.command.assign(argv + 1, argv + argc);
     for (const VerbRow& verb : verbs)
       if (app.got_subcommand(verb.name)) code = verb.run(options);
     std::cout.flush();

@@ -7,6 +7,7 @@
 
 #include "ir/diagnostic.h"
 #include "tools/measure.h"
+#include "tools/recording.h"
 
 namespace tilewright {
 
@@ -17,6 +18,7 @@ bool has_wrong_row(const Ladder& ladder) {
 }
 
 ExitCode show(const Options& options, const Ladder& ladder) {
+  keep_record(options, load(options), {ladder});
   if (options.json) std::cout << json_of(ladder) << "\n";
   else std::cout << table_of(ladder);
   return has_wrong_row(ladder) ? ExitCode::WrongResult : ExitCode::Success;
@@ -118,12 +120,16 @@ Ladder ladder_of(const Options& options, bool with_code) {
 
 ExitCode ladder_verb(const Options& options) {
   if (options.code && !options.json) throw UserError({}, "--code adds texts to --json, which is not given", "write --json --code, or take `report`");
-  return show(options, ladder_of(options, options.code));
+  prepare_recording(options);
+  Ladder ladder = ladder_of(options, options.code || !options.record.empty());
+  return show(options, ladder);
 }
 
 ExitCode compare_verb(const Options& options) {
+  prepare_recording(options);
   LoadedProgram loaded = load(options);
   MeasureRequest request = request_of(options, "compare");
+  request.code = !options.record.empty();
   request.every_rung = false;
   if (options.others.empty()) request.backends = {Backend::Nvrtc, Backend::Llvm};
   else request.backends = {options.backend == "llvm" ? Backend::Llvm : Backend::Nvrtc};
@@ -138,14 +144,17 @@ ExitCode compare_verb(const Options& options) {
 }
 
 ExitCode bench_verb(const Options& options) {
+  prepare_recording(options);
   LoadedProgram loaded = load(options);
   MeasureRequest request = request_of(options, "bench");
+  request.code = !options.record.empty();
   request.every_rung = false;
   request.backends = {Backend::Nvrtc, Backend::Llvm};
   settle(request.timing);
   request.library = true;
   ExitCode code = ExitCode::Success;
   std::vector<std::string> objects;  // --json gives one array
+  std::vector<Ladder> ladders;
   bool any = false;
   for (const BenchItem& bench : loaded.program.benches) {
     if (!options.bench.empty() && bench.name != options.bench) continue;
@@ -158,8 +167,10 @@ ExitCode bench_verb(const Options& options) {
     if (has_wrong_row(ladder)) code = ExitCode::WrongResult;
     if (options.json) objects.push_back(json_of(ladder));
     else std::cout << table_of(ladder) << std::endl;
+    ladders.push_back(std::move(ladder));
   }
   if (!any) throw UserError({}, options.bench.empty() ? "the program has no bench" : fmt::format("there is no bench \"{}\"", options.bench), "write `bench \"name\" = fn(M = 4096)`");
+  keep_record(options, loaded, std::move(ladders));
   if (options.json) std::cout << fmt::format("[{}]\n", fmt::join(objects, ",\n"));
   return code;
 }

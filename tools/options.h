@@ -24,6 +24,8 @@ enum class ExitCode : int {
   Internal = 4,       // our fault
 };
 
+inline constexpr const char* program_version = "tilewright 0.1.0";
+
 struct Options {
   std::string file;
   std::string expression;  // -e: the program itself
@@ -61,6 +63,13 @@ struct Options {
   std::string peers;  // a file of rows that other programs took
   std::string sweep;  // T=8,16,32
   bool code = false;  // the texts too
+  // records
+  std::string record;      // the folder
+  std::string question;
+  std::string prediction;
+  std::vector<std::string> command;  // the words that were given
+  std::vector<std::string> words;    // journal: a folder, or `diff A B`, `repeat A`
+  bool html = false;
   // help
   std::string topic;
 };
@@ -119,6 +128,8 @@ ExitCode dump_verb(const Options& options);
 ExitCode ladder_verb(const Options& options);
 ExitCode compare_verb(const Options& options);
 ExitCode bench_verb(const Options& options);
+ExitCode report_verb(const Options& options);
+ExitCode journal_verb(const Options& options);
 ExitCode info_verb(const Options& options);
 ExitCode passes_verb(const Options& options);
 

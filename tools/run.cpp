@@ -10,10 +10,13 @@
 #include <unistd.h>
 
 #include "ir/diagnostic.h"
+#include "runtime/driver.h"
+#include "runtime/library/ladder/parts.h"
 #include "runtime/library/verdict.h"
 #include "runtime/library/verify_passes.h"
 #include "tools/compile_timings.h"
 #include "tools/options.h"
+#include "tools/recording.h"
 
 namespace tilewright {
 
@@ -100,9 +103,42 @@ void report_faults(const Plan& plan, const RunReport& report) {
   throw UserError({}, "the run broke a promise of its plan: " + all);
 }
 
+// One run as a ladder of one row, for a record.
+Ladder ladder_of_run(const Options& options, const LoadedProgram& loaded, const PreparedCall& call, const RunReport& report, const std::optional<Verdict>& verdict) {
+  Ladder ladder;
+  ladder.verb = "run";
+  ladder.fn = call.fn->name;
+  ladder.schedule = call.selection.made_by_rules ? "by rules" : call.selection.schedule;
+  ladder.program = loaded.sources.empty() ? "" : loaded.sources.front().text;
+  ladder.program_file = options.file;
+  ladder.dims = call.dims;
+  ladder.device = name_of(call.settings.execution.device);
+  ladder.arch = call.settings.execution.arch;
+  if (call.settings.execution.device == DeviceKind::Cuda) {
+    const std::vector<GpuInfo> gpus = list_gpus();
+    if (!gpus.empty()) ladder.device = gpus[0].name, ladder.driver = gpus[0].driver;
+  }
+  const Work work = work_of(*call.fn, call.dims);
+  ladder.work_operations = work.operations;
+  ladder.compulsory_bytes = work.bytes;
+  LadderRow row;
+  row.name = ladder.schedule.empty() ? "(lowered)" : "\"" + ladder.schedule + "\"";
+  row.backend = call.settings.execution.device == DeviceKind::Cuda ? options.backend : std::string(name_of(call.settings.execution.device));
+  Timing timing;
+  timing.median_ms = timing.lowest_ms = timing.highest_ms = report.milliseconds;
+  timing.launches = 1;
+  row.timing = timing;
+  row.kernels = static_cast<int>(kernels_of(call.rungs.back().plan).size());
+  row.check = verdict ? verdict->text : "not checked";
+  row.is_wrong = verdict && !verdict->is_right();
+  ladder.rows.push_back(std::move(row));
+  return ladder;
+}
+
 }  // namespace
 
 ExitCode run_verb(const Options& options) {
+  prepare_recording(options);
   std::optional<TimedCompilations> compilations;
   if (options.timings && choose_device(options.device) == DeviceKind::Cuda)
     compilations = time_compilations(options, load(options).sources.front().text);
@@ -164,6 +200,7 @@ ExitCode run_verb(const Options& options) {
     if (options.timings) announce(fmt::format("parse {:.2f} ms, schedule {:.2f} ms, compile and run {:.2f} ms, kernels {:.3f} ms", parse_ms, schedule_ms, run_ms, report.milliseconds));
     if (verdict) std::cout << verdict->text << "\n";
   }
+  if (!options.record.empty()) keep_record(options, loaded, {ladder_of_run(options, loaded, call, report, verdict)});
   return !verdict || verdict->is_right() ? ExitCode::Success : ExitCode::WrongResult;
 }
 

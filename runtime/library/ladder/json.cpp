@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/diagnostic.h"
-#include "runtime/library/ladder/ladder.h"
+#include "runtime/library/ladder/record.h"
 
 namespace tilewright {
 
@@ -46,6 +46,12 @@ void fields(Fields& f, Ladder& x) {
   f("compulsory_bytes", x.compulsory_bytes), f("rows", x.rows);
 }
 
+template <class Fields>
+void fields(Fields& f, Record& x) {
+  f("when", x.when), f("question", x.question), f("prediction", x.prediction), f("command", x.command), f("seed", x.seed), f("program_version", x.program_version), f("nvrtc", x.nvrtc);
+  f("power_limit_watts", x.power_limit_watts), f("other_processes", x.other_processes), f("files", x.files), f("ladders", x.ladders);
+}
+
 struct Writer {
   Json& out;
 
@@ -61,6 +67,11 @@ struct Writer {
   static Json json(const Sizes& value) {
     Json object = Json::object();
     for (const auto& [name, size] : value) object[name] = size;
+    return object;
+  }
+  static Json json(const std::vector<std::pair<std::string, std::string>>& value) {
+    Json object = Json::object();
+    for (const auto& [name, text] : value) object[name] = text;
     return object;
   }
   static Json json(const std::vector<std::pair<std::string, int>>& value) {
@@ -115,6 +126,9 @@ struct Reader {
   static void take(const Json& json, Sizes& value) {
     for (const auto& [name, size] : json.items()) value[name] = size.get<std::int64_t>();
   }
+  static void take(const Json& json, std::vector<std::pair<std::string, std::string>>& value) {
+    for (const auto& [name, text] : json.items()) value.emplace_back(name, text.get<std::string>());
+  }
   static void take(const Json& json, std::vector<std::pair<std::string, int>>& value) {
     for (const auto& [name, count] : json.items()) value.emplace_back(name, count.get<int>());
   }
@@ -134,17 +148,18 @@ struct Reader {
   }
 };
 
-}  // namespace
-
-std::string json_of(const Ladder& ladder) {
+template <class T>
+std::string versioned_json(const char* kind, int version, const T& value) {
   Json out;
-  out["tilewright_ladder"] = ladder_version;
+  out[kind] = version;
   Writer writer{out};
-  fields(writer, const_cast<Ladder&>(ladder));
+  fields(writer, const_cast<T&>(value));
   return out.dump(1, ' ', false, Json::error_handler_t::replace);
 }
 
-Ladder ladder_of_json(const std::string& text, const std::string& where) {
+// `what` is what the text should be, for people.
+template <class T>
+T read_versioned(const char* kind, const char* what, int known_version, const std::string& text, const std::string& where) {
   const auto refuse = [&](const std::string& why, const std::string& help = "") -> UserError { return UserError({}, fmt::format("`{}` cannot be read: {}", where, why), help); };
   Json in;
   try {
@@ -152,17 +167,24 @@ Ladder ladder_of_json(const std::string& text, const std::string& where) {
   } catch (const nlohmann::json::exception&) {
     throw refuse("it is no JSON, or it was cut off");
   }
-  if (!in.is_object() || !in.contains("tilewright_ladder") || !in["tilewright_ladder"].is_number_integer()) throw refuse("it is no ladder of Tilewright");
-  const int version = in["tilewright_ladder"].get<int>();
-  if (version > ladder_version) throw refuse(fmt::format("it is of version {}, and this program reads up to {}", version, ladder_version), "take a later Tilewright");
-  Ladder ladder;
+  if (!in.is_object() || !in.contains(kind) || !in[kind].is_number_integer()) throw refuse(fmt::format("it is no {} of Tilewright", what));
+  const int version = in[kind].get<int>();
+  if (version > known_version) throw refuse(fmt::format("it is of version {}, and this program reads up to {}", version, known_version), "take a later Tilewright");
+  T value;
   try {
     Reader reader{in};
-    fields(reader, ladder);
+    fields(reader, value);
   } catch (const UserError& error) {
     throw refuse(error.diagnostics().front().message);
   }
-  return ladder;
+  return value;
 }
+
+}  // namespace
+
+std::string json_of(const Ladder& ladder) { return versioned_json("tilewright_ladder", ladder_version, ladder); }
+std::string json_of(const Record& record) { return versioned_json("tilewright_record", record_version, record); }
+Ladder ladder_of_json(const std::string& text, const std::string& where) { return read_versioned<Ladder>("tilewright_ladder", "ladder", ladder_version, text, where); }
+Record record_of_json(const std::string& text, const std::string& where) { return read_versioned<Record>("tilewright_record", "record", record_version, text, where); }
 
 }  // namespace tilewright
