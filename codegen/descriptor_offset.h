@@ -9,10 +9,6 @@
 
 namespace tilewright {
 
-// `expr` / `divisor`, of index arithmetic that does not overflow, where every term is a multiple by its form (a constant
-// factor or a constant that `divisor` divides); nothing elsewhere.
-std::optional<Expr> exact_quotient(const Expr& expr, std::int64_t divisor);
-
 // The place of `access` behind the start of its buffer in sixteens of bytes. So the start's part of a descriptor is
 // made once, and each further descriptor is one addition to its low word: a block's shared memory, below 2^18 bytes, fills
 // the 14 bits of the address field and never carries out of them. (The start's own address needs a mask: in a cluster the

@@ -143,6 +143,27 @@ Expr ceildiv(const Expr& a, const Expr& b) {
   return call("ceildiv", {a, b}, Dtype::Index);
 }
 
+std::optional<Expr> exact_quotient(const Expr& expr, std::int64_t divisor) {
+  if (divisor == 1) return expr;
+  if (const std::optional<std::int64_t> value = integer_value(expr)) {
+    if (*value % divisor != 0) return std::nullopt;
+    return integer(*value / divisor);
+  }
+  const Binary* node = as<Binary>(expr);
+  if (node == nullptr) return std::nullopt;
+  if (node->op == BinaryOp::Add || node->op == BinaryOp::Sub) {
+    const std::optional<Expr> lhs = exact_quotient(node->lhs, divisor);
+    const std::optional<Expr> rhs = exact_quotient(node->rhs, divisor);
+    if (!lhs || !rhs) return std::nullopt;
+    return node->op == BinaryOp::Add ? *lhs + *rhs : *lhs - *rhs;
+  }
+  if (node->op == BinaryOp::Mul) {
+    if (const std::optional<Expr> rhs = exact_quotient(node->rhs, divisor)) return node->lhs * *rhs;
+    if (const std::optional<Expr> lhs = exact_quotient(node->lhs, divisor)) return *lhs * node->rhs;
+  }
+  return std::nullopt;
+}
+
 Expr less(const Expr& a, const Expr& b) { return binary(BinaryOp::Lt, a, b); }
 
 Expr both(const Expr& a, const Expr& b) {

@@ -172,6 +172,9 @@ Expr operator*(const Expr& a, const Expr& b);
 Expr operator+(const Expr& a, std::int64_t b);
 Expr operator*(const Expr& a, std::int64_t b);
 Expr ceildiv(const Expr& a, const Expr& b);
+// `expr` / `divisor`, of index arithmetic that does not overflow, where every term is a multiple by its form (a constant
+// factor or a constant that `divisor` divides); nothing elsewhere.
+std::optional<Expr> exact_quotient(const Expr& expr, std::int64_t divisor);
 Expr less(const Expr& a, const Expr& b);
 Expr both(const Expr& a, const Expr& b);                 // and, with an empty side dropped
 Expr all_of(const std::vector<Expr>& conditions);        // empty Expr for none

@@ -45,4 +45,8 @@ struct SharedAxis {
 std::vector<AxisLayout> accumulator_layout(const MatrixInstruction& instruction, const SharedAxis& rows,
                                            const SharedAxis& columns);
 
+// A register layout with `axis` cut to `size` elements, its registers numbered anew in their order; nothing where the
+// outer factors of the axis, which tell the slices apart, are not registers.
+std::optional<Layout> sliced(const Layout& layout, std::size_t axis, std::int64_t size);
+
 }  // namespace tilewright

@@ -30,6 +30,7 @@ constexpr std::array schedule_list = {
     SchedulePass{"cluster", "cluster i.block 2 multicast B", "neighbouring blocks fetch a shared operand once", Exact, cluster},
     SchedulePass{"epilogue", "epilogue C via shared tma, tile j 64 buffers 2", "results leave in slices by way of shared memory", Exact, epilogue},
     SchedulePass{"persist", "persist order hilbert", "resident blocks take one tile after the other", Exact, persist},
+    SchedulePass{"overlap", "overlap C", "the results of a tile leave while the next is multiplied", Exact, overlap},
     SchedulePass{"unroll", "unroll k 4", "a loop of constant extent is written out", Exact, unroll},
     SchedulePass{"peel", "peel k.block", "whole tiles lose their bounds checks, the last one keeps them", Exact, peel},
     SchedulePass{"contract", "contract off", "a fused multiply-add becomes a product and a sum", ChangesPrecision, contract},

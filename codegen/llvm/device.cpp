@@ -2,6 +2,7 @@
 // backend print it.
 #include <fmt/format.h>
 #include <llvm/Bitcode/BitcodeReader.h>
+#include <llvm/IR/Instructions.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Linker/Linker.h>
@@ -104,6 +105,20 @@ void link_libdevice(llvm::Module& module, const std::string& path) {
   module.addModuleFlag(llvm::Module::Override, "nvvm-reflect-ftz", 0U);
 }
 
+// A switch that has all cases goes to the last of them by default. LLVM prints the default that it proved impossible as a
+// branch to `exit`, and ptxas, which sees a way out of the kernel there, waits for all wgmmas in front of it.
+void close_switches(llvm::Module& module) {
+  for (llvm::Function& function : module)
+    for (llvm::BasicBlock& block : function) {
+      auto* node = llvm::dyn_cast<llvm::SwitchInst>(block.getTerminator());
+      if (node == nullptr || node->getNumCases() == 0 || !llvm::isa<llvm::UnreachableInst>(node->getDefaultDest()->front())) continue;
+      const auto last = std::prev(node->case_end());
+      llvm::BasicBlock* target = last->getCaseSuccessor();
+      node->removeCase(last);  // its way to `target`, and with it the phis' entries, becomes the default's
+      node->setDefaultDest(target);
+    }
+}
+
 // Vectorisers are left out: what is one access is decided in the IR.
 void optimise_for_device(llvm::Module& module, llvm::TargetMachine& machine) {
   llvm::PipelineTuningOptions tuning;
@@ -121,6 +136,7 @@ void optimise_for_device(llvm::Module& module, llvm::TargetMachine& machine) {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+  close_switches(module);
 }
 
 struct DeviceModule {

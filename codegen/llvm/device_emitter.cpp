@@ -90,6 +90,8 @@ void DeviceEmitter::make_entry() {
                                      llvm::Function::ExternalLinkage, c_name(kernel_.name), module_);
   function_->setCallingConv(llvm::CallingConv::PTX_Kernel);
   function_->addFnAttr(llvm::Attribute::NoUnwind);
+  // ptxas waits for all wgmmas in front of an indirect branch, and what a switch saves is little.
+  function_->addFnAttr("no-jump-tables", "true");
   // A tensor map is a parameter of 128 bytes whose address in the parameter space the copy engine takes.
   llvm::LLVMContext& context = module_.getContext();
   auto* map_type = llvm::ArrayType::get(b_.getInt8Ty(), 128);

@@ -72,6 +72,7 @@ bool counts_up(const Loop& loop) {
 }
 
 Kernel Expander::run() {
+  find_packed();
   Kernel result;
   result.name = kernel_.name;
   result.stage = Stage::Thread;
@@ -253,14 +254,22 @@ void Expander::whole_block(const Block& statements, Block& out) {
   if (!has_roles) finish_pipes(work, out);
 }
 
+// Whether a release behind the mma waits for it, and what stands between leaves its accumulators alone.
+bool Expander::release_waits_for(const Mma& mma, const Block& statements, std::size_t next) {
+  for (; next < statements.size(); ++next) {
+    const Verb* verb = as<Verb>(statements[next]);
+    if (verb) return verb->kind == VerbKind::Release;
+    if (as<Mma>(statements[next]) || touches({statements[next]}, mma.target.buffer)) return false;
+  }
+  return false;
+}
+
 // Statements of a block or a role, in the program of each thread.
 void Expander::block_level(const Block& statements, Block& out) {
   for (std::size_t at = 0; at < statements.size(); ++at) {
-    bool is_mma = as<Mma>(statements[at]) != nullptr;
+    const Mma* mma = as<Mma>(statements[at]);
     at = statement(statements, at, out);
-    const Verb* next = at + 1 < statements.size() ? as<Verb>(statements[at + 1]) : nullptr;
-    bool release_waits = next && next->kind == VerbKind::Release;
-    if (is_mma && !release_waits) wait_for_mma(0, statements[at]->span, out);
+    if (mma && !release_waits_for(*mma, statements, at + 1)) wait_for_mma(0, statements[at]->span, out);
   }
 }
 
@@ -329,6 +338,7 @@ void Expander::simple_statement(const Block& statements, std::size_t at, Block& 
       [&](const Buffer& buffer) {
         if (buffer.space == Space::Register && !buffer.axes.empty() && !buffer.layout)
           internal_error(fmt::format("register buffer `{}` of a block has no layout", buffer.name));
+        if (packed_declaration(buffer, stmt->span, out)) return;
         out.push_back(make_stmt(context_.flattener.flat(buffer), stmt->span));
       },
       [&](const Let& let) {
@@ -359,7 +369,9 @@ void Expander::simple_statement(const Block& statements, std::size_t at, Block& 
 
 void Expander::block_loop(const Loop& loop, const Stmt& stmt, Block& out) {
   switch (loop.kind) {
-    case LoopKind::Each: each(loop, stmt->span, out); return;
+    case LoopKind::Each:
+      if (!packed_each(loop, stmt->span, out)) each(loop, stmt->span, out);
+      return;
     case LoopKind::Serial: case LoopKind::Unroll: serial_loop(loop, stmt, out); return;
     case LoopKind::Parallel: case LoopKind::Grid: case LoopKind::Cluster: case LoopKind::Ordered: case LoopKind::Vector:
       refuse(stmt, "a loop of this kind inside a block");

@@ -191,10 +191,51 @@ std::vector<Expr> Expander::fragment_coordinates(const Buffer& source, const Exp
   return result;
 }
 
-bool Expander::copy_from_registers(const Copy& copy, const Stmt& stmt, Block& out) {
+// A copy of a slice of a register buffer, as one of a buffer of the slice whose elements are defined by the whole one's; the
+// copy then names that. Nothing where the copy takes the buffer whole, or a part that is no slice of every thread's registers.
+std::optional<Buffer> Expander::slice_of(const Buffer& source, Copy& copy) {
+  std::size_t axis = copy.source.index.size();
+  Expr offset, inner;
+  for (std::size_t n = 0; n < copy.source.index.size(); ++n) {
+    const Binary* sum = as<Binary>(copy.source.index[n]);
+    if (as<Var>(copy.source.index[n])) continue;
+    if (!sum || sum->op != BinaryOp::Add || !as<Var>(sum->rhs) || axis < n || !source.layout) return std::nullopt;
+    axis = n;
+    offset = sum->lhs;
+    inner = sum->rhs;
+  }
+  if (axis == copy.source.index.size()) return std::nullopt;
+  const Buffer* target = context_.flattener.find(copy.target.buffer);
+  std::int64_t size = 0;
+  for (std::size_t n = 0; target && n < copy.target.index.size(); ++n)
+    if (copy.target.index[n] == inner) size = target->axes[n].extent;
+  std::optional<Layout> layout = size > 0 && exact_quotient(offset, size) ? sliced(*source.layout, axis, size) : std::nullopt;
+  if (!layout) return std::nullopt;
+  Buffer slice = source;
+  slice.name = context_.fresh(source.name + ".slice");
+  slice.axes[axis].extent = size;
+  slice.layout = std::move(layout);
+  Definition definition;
+  std::vector<Expr> index;
+  for (std::size_t n = 0; n < slice.axes.size(); ++n) {
+    const Var* name = as<Var>(n == axis ? inner : copy.source.index[n]);
+    definition.axes.push_back(name->name);
+    index.push_back(n == axis ? offset + inner : copy.source.index[n]);
+  }
+  definition.value = load(Access{source.name, index, {}, copy.source.span}, source.dtype, copy.source.span);
+  definitions_[slice.name] = std::move(definition);
+  copy.source.buffer = slice.name;
+  copy.source.index[axis] = inner;
+  return slice;
+}
+
+bool Expander::copy_from_registers(const Copy& whole_copy, const Stmt& stmt, Block& out) {
+  Copy copy = whole_copy;
   const Buffer* source = context_.flattener.find(copy.source.buffer);
   const Buffer* target = context_.flattener.find(copy.target.buffer);
   if (!source || !target || source->space != Space::Register || target->space != Space::Shared) return false;
+  std::optional<Buffer> slice = slice_of(*source, copy);
+  if (slice) source = &*slice;
   if (copy.source.index.size() != source->axes.size() || !copy.where.empty()) refuse(stmt, "a copy of a part of a register buffer");
   auto at = [&](const std::vector<Expr>& coordinates) {
     std::vector<std::pair<std::string, Expr>> result;
@@ -241,6 +282,7 @@ bool Expander::copy_from_registers(const Copy& copy, const Stmt& stmt, Block& ou
   place.index.back() = simple(place.index.back());
   std::vector<Expr> operands = {load(place, target->dtype, stmt->span)};
   auto definition = definitions_.find(source->name);
+  bool is_packed = packed_.count(whole_copy.source.buffer) > 0;
   for (std::int64_t word = 0; word < 4; ++word) {
     std::vector<Expr> pair;
     for (std::int64_t in_row = 0; in_row < 2; ++in_row) {
@@ -252,10 +294,15 @@ bool Expander::copy_from_registers(const Copy& copy, const Stmt& stmt, Block& ou
         for (std::size_t n = 0; n < coordinates.size(); ++n) replacements.emplace_back(definition->second.axes[n], simple(coordinates[n]));
         value = simple(context_.flattener.flat(substitute(definition->second.value, replacements)));
       }
+      if (is_packed) {
+        pair.push_back(value);
+        continue;
+      }
       const Cast* rounded = as<Cast>(value);
       pair.push_back(rounded && rounded->operand->dtype == Dtype::F32 ? rounded->operand : cast(Dtype::F32, value));
     }
-    operands.push_back(call(source->dtype == Dtype::BF16 ? "bf16x2" : "f16x2", std::move(pair), Dtype::U32, stmt->span));
+    if (is_packed) operands.push_back(packed_word(pair[0], pair[1]));
+    else operands.push_back(call(source->dtype == Dtype::BF16 ? "bf16x2" : "f16x2", std::move(pair), Dtype::U32, stmt->span));
   }
   out.push_back(make_stmt(Loop{LoopKind::Unroll, {axis}, std::nullopt, {instruction("stmatrix.x4", std::move(operands), stmt->span)}}, stmt->span));
   return true;

@@ -26,19 +26,6 @@ namespace tilewright {
 
 namespace {
 
-bool touches(const Block& body, const std::string& buffer) {
-  bool found = mentions_buffer(body, buffer);
-  walk(body, [&](const Stmt& stmt) {
-    if (const Store* store = as<Store>(stmt)) found |= store->target.buffer == buffer;
-    if (const Fill* fill = as<Fill>(stmt)) found |= fill->buffer == buffer;
-    if (const Copy* copy = as<Copy>(stmt)) found |= copy->target.buffer == buffer || copy->source.buffer == buffer;
-    if (const Fold* fold = as<Fold>(stmt)) found |= fold->target.buffer == buffer || fold->source.buffer == buffer || fold->total == buffer;
-    if (const Mma* mma = as<Mma>(stmt)) found |= mma->target.buffer == buffer || mma->a.buffer == buffer || mma->b.buffer == buffer;
-    return !found;
-  });
-  return found;
-}
-
 // Whether the body accumulates into the buffer in one wgmma of its own and does not touch it otherwise.
 bool only_accumulates(const Block& body, const std::string& buffer) {
   int count = 0;
@@ -51,6 +38,19 @@ bool only_accumulates(const Block& body, const std::string& buffer) {
 }
 
 }  // namespace
+
+bool touches(const Block& body, const std::string& buffer) {
+  bool found = mentions_buffer(body, buffer);
+  walk(body, [&](const Stmt& stmt) {
+    if (const Store* store = as<Store>(stmt)) found |= store->target.buffer == buffer;
+    if (const Fill* fill = as<Fill>(stmt)) found |= fill->buffer == buffer;
+    if (const Copy* copy = as<Copy>(stmt)) found |= copy->target.buffer == buffer || copy->source.buffer == buffer;
+    if (const Fold* fold = as<Fold>(stmt)) found |= fold->target.buffer == buffer || fold->source.buffer == buffer || fold->total == buffer;
+    if (const Mma* mma = as<Mma>(stmt)) found |= mma->target.buffer == buffer || mma->a.buffer == buffer || mma->b.buffer == buffer;
+    return !found;
+  });
+  return found;
+}
 
 void Expander::absorb_fill(const Block& statements, std::size_t at, Block& out) {
   const Fill& fill = *as<Fill>(statements[at]);

@@ -12,6 +12,9 @@
 
 namespace tilewright {
 
+// Whether statements read or write a buffer (expand_mma.cpp).
+bool touches(const Block& body, const std::string& buffer);
+
 class Expander {
  public:
   Expander(const Plan& plan, const Kernel& kernel, BlockShape block, const Target& target);
@@ -38,6 +41,7 @@ class Expander {
   void whole_block(const Block& statements, Block& out);
   // Statements of a block or a role, in the program of each thread.
   void block_level(const Block& statements, Block& out);
+  static bool release_waits_for(const Mma& mma, const Block& statements, std::size_t next);
   // Expands the statement at `at`, and gives the position of the last one that it took with it.
   std::size_t statement(const Block& statements, std::size_t at, Block& out);
   void simple_statement(const Block& statements, std::size_t at, Block& out);
@@ -123,8 +127,15 @@ class Expander {
   void store_by_engine(const PipeState& state, const Copy& copy, const Stmt& stmt);
   std::vector<Expr> fragment_coordinates(const Buffer& source, const Expr& word, const Expr& in_row, bool as_address) const;
   // Whether the copy is one from registers into shared memory, which it then expands.
+  std::optional<Buffer> slice_of(const Buffer& source, Copy& copy);
   bool copy_from_registers(const Copy& copy, const Stmt& stmt, Block& out);
   bool define_for_copy(const Block& statements, std::size_t at);
+
+  // ---- 16-bit registers in pairs (expand_packed.cpp)
+  void find_packed();
+  bool packed_declaration(const Buffer& buffer, Span span, Block& out) const;
+  bool packed_each(const Loop& loop, Span span, Block& out);
+  Expr packed_word(const Expr& low, const Expr& high) const;
 
   // ---- Pipes via registers (expand_pipe_registers.cpp)
   void pipelined_through_registers(const Loop& loop, const Stmt& stmt, Block& out);
@@ -172,6 +183,7 @@ class Expander {
   std::vector<TensorMap> maps_;
   std::vector<PipeState> pipes_;
   std::map<std::string, Definition> definitions_;  // of register buffers that are computed where they are used
+  std::set<std::string> packed_;      // register buffers of 16-bit elements, two a word
   Block stores_;                      // of the copy engine, until their group is closed
   std::set<std::string> cursors_;     // `p.in`, `p.out` that are registers
   bool starts_pipes_ = false;         // barrier objects are still to be made

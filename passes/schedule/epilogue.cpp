@@ -23,6 +23,7 @@
 #include <map>
 #include <optional>
 
+#include "passes/fragments.h"
 #include "passes/linear_form.h"
 #include "passes/loops.h"
 #include "passes/schedule/asynchronous_copy.h"
@@ -57,35 +58,6 @@ EpilogueLine read_epilogue_line(const ScheduleLine& line) {
   reader.expect("buffers");
   result.buffers = reader.number("a number of slots");
   reader.end();
-  return result;
-}
-
-// A register layout with `axis` cut to `size` elements, its registers numbered anew in their order; nothing where the
-// outer factors of the axis, which tell the slices apart, are not registers.
-std::optional<Layout> sliced(const Layout& layout, std::size_t axis, std::int64_t size) {
-  Layout result = layout;
-  std::vector<Factor>& factors = result.axes[axis].factors;
-  std::int64_t inner = 1;
-  std::size_t n = factors.size();
-  while (n > 0 && inner * factors[n - 1].extent <= size) inner *= factors[--n].extent;
-  // factors[n .. ] are kept whole, those before tell slices apart, the nearest of them perhaps only in part.
-  for (std::size_t outer = 0; outer < n; ++outer)
-    if (factors[outer].place != Place::Reg) return std::nullopt;
-  if (size % inner != 0 || (n == 0 && size != inner) || (n > 0 && factors[n - 1].extent % (size / inner) != 0))
-    return std::nullopt;
-  std::vector<Factor> kept(factors.begin() + static_cast<std::ptrdiff_t>(n), factors.end());
-  if (size > inner) kept.insert(kept.begin(), Factor{size / inner, Place::Reg, factors[n - 1].stride});
-  factors = std::move(kept);
-  std::vector<Factor*> registers;
-  for (AxisLayout& each : result.axes)
-    for (Factor& factor : each.factors)
-      if (factor.place == Place::Reg) registers.push_back(&factor);
-  std::sort(registers.begin(), registers.end(), [](const Factor* a, const Factor* b) { return a->stride < b->stride; });
-  std::int64_t stride = 1;
-  for (Factor* factor : registers) {
-    factor->stride = stride;
-    stride *= factor->extent;
-  }
   return result;
 }
 

@@ -21,6 +21,7 @@ Plan roles(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan cluster(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan epilogue(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan persist(const Plan& plan, const ScheduleLine& line, const Target& target);
+Plan overlap(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan contract(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan math(const Plan& plan, const ScheduleLine& line, const Target& target);
 
