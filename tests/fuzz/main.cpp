@@ -221,7 +221,8 @@ int run_main(int argc, char** argv) {
   app.add_option("--replay", options.replay, "check these files of cases instead of drawing");
   app.add_flag("--list", options.is_listing, "say which program is drawn");
   CLI11_PARSE(app, argc, argv);
-  if (options.device == "cuda") choose_device("cuda");
+  // CUDA does not outlive a fork: only children may open it.
+  if (options.device == "cuda" && run_isolated([](Telling&) { choose_device("cuda"); }, 60).end != Isolated::End::Done) return 3;
   if (!options.replay.empty()) return replay(options);
   if (options.seconds <= 0 && options.count <= 0 && options.only < 0) options.seconds = 60;
   return Fuzzer(options).run();
