@@ -251,9 +251,12 @@ Compared interleaved(const Plan& plan, const Mutant& mutant, RunsOfSizes& sizes)
   if (!only_objects) return Compared::Unknown;
   std::vector<std::map<std::string, std::int64_t>> dims;
   for (const MutationRun& run : sizes.all()) {
-    dims.push_back(run.dims);
-    for (const Dim& dim : plan.dims)
-      if (const Call* count = as<Call>(dim.value); count && count->function == "resident") dims.back()[dim.name] = 1;  // one block does all tiles
+    std::vector<std::pair<std::string, std::int64_t>> names(run.dims.begin(), run.dims.end());
+    for (const Dim& dim : plan.dims) {
+      const Call* count = as<Call>(dim.value);
+      if (dim.value) names.emplace_back(dim.name, count && count->function == "resident" ? 1 : evaluate_index(dim.value, names));  // one block does all tiles
+    }
+    dims.emplace_back(names.begin(), names.end());
   }
   try {
     return compare_interleavings(std::get<Kernel>(plan.steps[mutant.step]), std::get<Kernel>(mutant.plan.steps[mutant.step]), dims);
