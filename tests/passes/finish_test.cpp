@@ -10,12 +10,12 @@
 // interpreter gives the plan. TILEWRIGHT_UPDATE=1 rewrites the expectations.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "tests/locations.h"
+#include "tests/passes/golden_case.h"
 #include "tests/passes/plan_checks.h"
 
 namespace tilewright {
@@ -23,13 +23,6 @@ namespace tilewright {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read_file(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 // Element e is (e*7 + seed) % 5 - 2, so that every sum is exact.
 std::map<std::string, HostTensor> exact_inputs(const Plan& plan, const Sizes& sizes) {
@@ -81,15 +74,6 @@ std::string stated(const std::string& text, const std::string& word) {
   return all.empty() ? std::string() : all.front();
 }
 
-Sizes read_sizes(std::string text) {
-  std::replace(text.begin(), text.end(), ',', ' ');
-  std::istringstream in(text);
-  Sizes result;
-  std::string name;
-  for (std::int64_t value = 0; in >> name >> value;) result[name] = value;
-  return result;
-}
-
 std::string finished_text(const std::string& name, const std::string& text) {
   try {
     std::vector<std::pair<std::string, Plan>> after;
@@ -131,10 +115,7 @@ void run_case(const fs::path& path) {
 }  // namespace
 
 TEST_CASE("finished plans are as their golden files say") {
-  std::vector<fs::path> cases;
-  for (const fs::directory_entry& entry : fs::directory_iterator(source_root() / "tests" / "passes" / "finish"))
-    if (entry.path().extension() == ".ir") cases.push_back(entry.path());
-  std::sort(cases.begin(), cases.end());
+  const std::vector<fs::path> cases = golden_cases(source_root() / "tests" / "passes" / "finish");
   REQUIRE(!cases.empty());
   for (const fs::path& path : cases) {
     SUBCASE(path.stem().string().c_str()) { run_case(path); }

@@ -1,10 +1,4 @@
-// Golden files of the schedule passes. `tests/passes/<pass>/<case>.ir` is a plan with its lines as comments in front,
-//
-//   // line: tile block i 16, j 16
-//   // sizes: M 5, N 33               (instead of the usual small sizes; `none`: the plan is not run)
-//   // arch: sm_80                    (instead of sm_90a)
-//   // finish: none                   (the last plan has no thread stage yet)
-//
+// Golden files of the schedule passes. `tests/passes/<pass>/<case>.ir` is a plan with its lines in front (golden_case.h),
 // and `<case>.expected` the plan after them, or for `fail_*` the diagnostic. Of every plan on the way it is checked
 // that it comes back from its own text, verifies, and gives the bits that the plan gave before, as long as the lines
 // are exact; where sums were reassociated, on data whose sums are exact. That is checked in the tile interpreter with
@@ -12,12 +6,11 @@
 // TILEWRIGHT_UPDATE=1 rewrites the expectations.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "tests/locations.h"
+#include "tests/passes/golden_case.h"
 #include "tests/passes/plan_checks.h"
 
 namespace tilewright {
@@ -25,23 +18,6 @@ namespace tilewright {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string read_file(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-struct Case {
-  std::string name;
-  std::string text;
-  std::vector<ScheduleLine> lines;
-  std::vector<Sizes> sizes;  // empty: the usual ones
-  bool runs = true;
-  bool finishes = true;
-  Target target;
-};
 
 // What has held of all lines so far.
 struct Kept {
@@ -53,33 +29,6 @@ struct Kept {
     if (numeric == NumericClass::Reassociates) agreement = Agreement::ExactData;
   }
 };
-
-Sizes read_sizes_of(const std::string& text) {
-  Sizes result;
-  std::string blanks = text;
-  std::replace(blanks.begin(), blanks.end(), ',', ' ');
-  std::istringstream in(blanks);
-  std::string name;
-  for (std::int64_t value = 0; in >> name >> value;) result[name] = value;
-  return result;
-}
-
-Case read_case(const fs::path& path) {
-  Case result{path.filename().string(), read_file(path), {}, {}, true, true, {}};
-  std::istringstream in(result.text);
-  std::string line;
-  for (int number = 1; std::getline(in, line); ++number) {
-    if (line.starts_with("// line: "))
-      result.lines.push_back(tokenize_line(line.substr(9), Span{0, number, 10, number, 11}));
-    if (line.starts_with("// arch: ")) result.target = target_for(line.substr(9));
-    if (line.starts_with("// finish: none")) result.finishes = false;
-    if (line.starts_with("// sizes: none"))
-      result.runs = false;
-    else if (line.starts_with("// sizes: "))
-      result.sizes.push_back(read_sizes_of(line.substr(10)));
-  }
-  return result;
-}
 
 void compare(const fs::path& expected, const std::string& text) {
   if (updates_expectations()) {
@@ -93,7 +42,7 @@ void compare(const fs::path& expected, const std::string& text) {
 }
 
 // The plan after all lines; the checks of each on the way.
-Plan run_lines(const Case& test, Kept& kept) {
+Plan run_lines(const GoldenCase& test, Kept& kept) {
   Plan first = parse_plan(test.text);
   check_plan(first);
   Plan plan = first;
@@ -108,7 +57,7 @@ Plan run_lines(const Case& test, Kept& kept) {
 }
 
 void run_case(const fs::path& path) {
-  Case test = read_case(path);
+  GoldenCase test = read_golden_case(path);
   INFO("case ", path.parent_path().filename().string(), "/", test.name);
   fs::path expected = fs::path(path).replace_extension(".expected");
   bool must_fail = test.name.starts_with("fail_");
@@ -133,12 +82,7 @@ void run_case(const fs::path& path) {
 }
 
 void run_folder(const std::string& pass) {
-  fs::path folder = source_root() / "tests" / "passes" / pass;
-  std::vector<fs::path> cases;
-  if (fs::exists(folder))
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder))
-      if (entry.path().extension() == ".ir") cases.push_back(entry.path());
-  std::sort(cases.begin(), cases.end());
+  std::vector<fs::path> cases = golden_cases(source_root() / "tests" / "passes" / pass);
   CHECK_MESSAGE(!cases.empty(), "no case for ", pass);
   for (const fs::path& path : cases) run_case(path);
 }
