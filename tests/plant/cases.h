@@ -24,13 +24,21 @@ struct PlantCase {
   Agreement agreement = Agreement::AnyData;
   Plan first;
   std::vector<std::pair<Sizes, Outputs>> expected;  // of `first` in the tile interpreter
+  bool is_ready = false;
+  Plan right_last;      // without a fault
+  Plan right_finished;
 };
 
-// All cases that pass without a fault, cheap ones first; with no fault switched on. Throws InternalError where one fails.
+// All cases, those of tests/plant first; with no fault switched on.
 std::vector<PlantCase> plant_cases(const std::string& source_root);
 
-// Which check finds a fault in this case (`verifier: …`, `interpreter: …`, `wrong result, tile stage: …`, `sim: …`,
-// `wrong result, sim: …`); empty where none does.
-std::string found_by(const PlantCase& test);
+struct CaseOutcome {
+  bool changes_plan = false;  // the passes made something else than without a fault
+  std::string found;          // `verifier: …`, `interpreter: …`, `wrong result, tile stage: …`, `sim: …`, `wrong result, sim: …`
+};
+
+// Runs the case with the fault that is switched on; what makes the same plans is not run. Throws InternalError where a
+// check finds something in the plans without a fault.
+CaseOutcome run_case(PlantCase& test);
 
 }  // namespace tilewright
