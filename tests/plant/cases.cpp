@@ -128,9 +128,10 @@ void add_examples(const fs::path& root, std::vector<PlantCase>& cases) {
 }
 
 std::string check_plans(const PlantCase& test, const Plan& last, const Plan& finished) {
+  const bool runs_tile_stage = !test.is_ready || !(last == test.right_last);
   for (const auto& [sizes, expected] : test.expected)
     for (const LoopOrder order : {LoopOrder::Forwards, LoopOrder::Shuffled})
-      if (std::string found = check_tile_stage(test, last, sizes, expected, order); !found.empty()) return found;
+      if (std::string found = runs_tile_stage ? check_tile_stage(test, last, sizes, expected, order) : std::string(); !found.empty()) return found;
   if (!test.finishes) return {};
   for (const auto& [sizes, expected] : test.expected)
     for (std::uint64_t seed = 1; seed <= orders_of_simulator; ++seed)
