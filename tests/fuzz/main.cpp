@@ -100,6 +100,10 @@ void work(const Options& options, std::int64_t first, std::int64_t last, Clock::
   for (std::int64_t number = first; number < last && Clock::now() < end; ++number) {
     parent.reach(number);
     if (options.is_listing) std::cerr << number << "\n";
+    if (options.is_listing && options.only >= 0) {
+      Tally unused;
+      std::cerr << to_text(draw_case(options.seed, static_cast<std::uint64_t>(number), unused, nullptr));
+    }
     Tally tally;
     tally.count("program", "drawn");
     const auto failed = draw_and_check(options.seed, static_cast<std::uint64_t>(number), devices_of(options), tally);
@@ -219,7 +223,7 @@ int run_main(int argc, char** argv) {
   app.add_option("--json", options.json, "write the coverage to this file");
   app.add_option("--folder", options.folder, "where small failing cases are written");
   app.add_option("--replay", options.replay, "check these files of cases instead of drawing");
-  app.add_flag("--list", options.is_listing, "say which program is drawn");
+  app.add_flag("--list", options.is_listing, "say which program is drawn; with --only, its text");
   CLI11_PARSE(app, argc, argv);
   // CUDA does not outlive a fork: only children may open it.
   if (options.device == "cuda" && run_isolated([](Telling&) { choose_device("cuda"); }, 60).end != Isolated::End::Done) return 3;
