@@ -6,6 +6,8 @@
 #include <iostream>
 
 #include "ir/diagnostic.h"
+#include "runtime/driver.h"
+#include "runtime/library/ladder/cards.h"
 #include "tools/measure.h"
 #include "tools/recording.h"
 
@@ -103,7 +105,12 @@ Ladder sweep_of(const Options& options, const LoadedProgram& loaded, MeasureRequ
 
 }  // namespace
 
-Ladder ladder_of(const Options& options, bool with_code) {
+Ladder ladder_of(const Options& given, bool with_code) {
+  Options options = given;
+  if (!options.gpu.empty()) {
+    const Card& card = card_by_name(options.gpu);
+    if (options.arch.empty() && list_gpus().empty()) options.arch = card.arch;  // what that card would run
+  }
   LoadedProgram loaded = load(options);
   MeasureRequest request = request_of(options, "ladder");
   request.backends = {options.backend == "llvm" ? Backend::Llvm : Backend::Nvrtc};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -241,6 +242,28 @@ TEST_SUITE("tools") {
     CHECK(with(R"({"rows": 5})").find("has no list `rows`") != std::string::npos);
     CHECK(with("{").find("is no JSON") != std::string::npos);
     std::filesystem::remove(file);
+  }
+
+  TEST_CASE("ladder: without a GPU it is compiled for the card that is named, and without nvdisasm it says what is missing") {
+    if (!find_tool(Tool::Nvrtc)) TILEWRIGHT_SKIP("NVRTC was not found");
+    Options options;
+    options.expression = "fn scale(X: f32[N]) -> Y: f32[N] { Y[i] = 2.0 * X[i] }";
+    options.device = "sim";
+    options.sets = {"N=100000"};
+    options.gpu = "t4";
+    const Ladder ladder = ladder_of(options, false);
+    CHECK(ladder.card_title == "Tesla T4");
+    if (!has_gpu()) CHECK(ladder.arch == "sm_75");
+    const auto rung = std::find_if(ladder.rows.begin(), ladder.rows.end(), [](const LadderRow& row) { return row.kind == RowKind::Rung; });
+    REQUIRE(rung != ladder.rows.end());
+    CHECK(rung->busiest == "DRAM");
+    CHECK(std::abs(rung->least_ms - 800'000 / 0.320e12 * 1e3) < 1e-9);
+    const std::string table = table_of(ladder);
+    CHECK(table.find("least times are for the rates of Tesla T4 (--gpu t4)") != std::string::npos);
+    CHECK(table.find("open      L2: its rate on this card is not known") != std::string::npos);
+    CHECK(table.find(find_tool(Tool::Nvdisasm) ? "SASS      " : "open      SASS: nvdisasm was not found") != std::string::npos);
+    options.gpu = "z80";
+    CHECK_THROWS_WITH_AS(ladder_of(options, false), doctest::Contains("no card is called `z80`"), UserError);
   }
 
   TEST_CASE("ladder: a sweep has a row a value, and says which are refused") {
