@@ -148,6 +148,19 @@ TEST_SUITE("tools") {
     CHECK(has_remark);
   }
 
+  TEST_CASE("ladder: without times nothing is said of rungs whose parts are not all counted") {
+    Ladder ladder;
+    ladder.rows.resize(2);
+    ladder.rows[0].parts = {{"DRAM", 1e6, "bytes", 1e12, 0.001, ""}, {"L1/shared", 1e9, "passes", 1e11, 10, ""}};
+    ladder.rows[0].busiest = "L1/shared", ladder.rows[0].least_ms = 10;
+    ladder.rows[1].parts = {{"DRAM", 1e6, "bytes", 1e12, 0.001, ""}};
+    ladder.rows[1].busiest = "DRAM", ladder.rows[1].least_ms = 0.001;
+    add_verdicts(ladder);
+    CHECK(ladder.rows[1].verdict == "open      not all parts of both rungs are counted, so their least times cannot be compared");
+    CHECK(ladder.rows[1].next.empty());
+    CHECK_FALSE(ladder.rows[0].next.empty());
+  }
+
   TEST_CASE("ladder: a line is laid beside its lines in every other form, and they change no code") {
     if (!find_tool(Tool::Nvrtc) || !find_tool(Tool::Nvdisasm)) TILEWRIGHT_SKIP("NVRTC or nvdisasm was not found");
     const Program program = load_program(example("ch05_tiled_matmul/matmul.tw"));

@@ -25,7 +25,11 @@ std::string share_text(const Part& part, double ms, bool is_timed) {
   return is_timed && ms > 0 ? fmt::format("it took {:.0f} % of the time", 100 * part.least_ms / ms) : fmt::format("it needs {} of at least {}", milliseconds_text(part.least_ms), milliseconds_text(ms));
 }
 
+bool is_counted(const LadderRow& row) { return row.part("L1/shared") != nullptr; }
+
 std::string verdict_of(const LadderRow& before, const LadderRow& now, bool is_timed) {
+  // Least times of rows whose parts are not all counted say nothing of each other.
+  if (!is_timed && (!is_counted(before) || !is_counted(now))) return "open      not all parts of both rungs are counted, so their least times cannot be compared";
   const double was = time_of(before, is_timed), is = time_of(now, is_timed);
   if (was <= 0 || is <= 0) return "";
   const char* what = is_timed ? "time" : "least time";
@@ -73,7 +77,7 @@ struct Sofar {
 std::string next_of(const Ladder& ladder, const LadderRow& row, const Sofar& sofar, bool is_timed) {
   const double time = time_of(row, is_timed);
   const Part* limit = row.part(row.busiest);
-  if (limit == nullptr || time <= 0) return "";
+  if (limit == nullptr || time <= 0 || (!is_timed && !is_counted(row))) return "";
   const double share = is_timed ? limit->least_ms / time : 1;
   const std::string busy = is_timed ? fmt::format("{} is at {:.0f} % of its rate", limit->name, 100 * share) : fmt::format("{} sets the least time", limit->name);
   const auto wasteful = std::find_if(row.accesses.begin(), row.accesses.end(), [](const AccessRow& access) { return access.space == "global" && access.sectors >= 2 * access.sectors_needed && access.sectors >= 8 * access.requests; });
