@@ -81,7 +81,7 @@ class Guard {
   void guarded_store(const Store& store, const Ranges& ranges, Span span, Block& out) {
     std::vector<Expr> conditions;
     for (const Expr& condition : store.where)
-      for (Expr& part : conjuncts(simplify_expr(condition, ranges))) conditions.push_back(std::move(part));
+      for (const Expr& part : conjuncts(simplify_expr(condition, ranges))) conditions.push_back(value(part, ranges, std::vector<Expr>(conditions), span, out));
     Block inside;
     Store node = store;
     node.where.clear();

@@ -83,6 +83,11 @@ class Coarsener {
       throw UserError(
           line_.loop.span,
           fmt::format("no loop over tiles of `{}` is on the grid; there is nothing to take together", element_));
+    walk(body, [&](const Stmt& stmt) {
+      if (const If* branch = as<If>(stmt); branch && uses_var(branch->condition, grid_) && has_loop(branch->then_body, element_))
+        throw UserError(line_.loop.span, fmt::format("`{}` is peeled; its whole tiles would be others", grid_), "put `coarsen` before `peel`");
+      return true;
+    });
     if (levels.size() > 1)
       throw UserError(line_.loop.span, fmt::format("`{}` is tiled at several levels ({}); `coarsen` needs one",
                                                    element_, in_words(levels)));

@@ -26,8 +26,9 @@ std::vector<DimMap> edge_shapes(const TensorFn& fn, const Plan& plan, double mos
 
 // Lowering, each line, each finishing pass. Tile-stage plans run in the interpreter, thread-stage ones in the simulator under several
 // orders; what has no barriers yet is not run by itself. A pass that says `exact` must not change a bit, another stays within the bound of the
-// definition. Throws InternalError that names the pass and the shape and shows the plan before and after; both are also
-// written to files that `run` takes.
+// definition. Throws InternalError that names the pass and the shape and shows the plan before and after, of a fn, a schedule and
+// a shape made as small as the difference allows (runtime/library/shrink_failure.h); both are also written to files that
+// `run` takes.
 VerifyResult verify_passes(const TensorFn& fn, const std::vector<Rung>& rungs, const Target& target, const VerifyOptions& options = {});
 
 }  // namespace tilewright

@@ -80,7 +80,7 @@ std::string shrunk_text(const FailedCase& failed) {
     return finding && finding->kind == failed.finding.kind;
   };
   if (!still_fails(failed.drawn)) return to_text(failed.drawn);
-  return to_text(shrink(failed.drawn, still_fails, is_crash ? 400 : devices.cuda ? 100 : 2000));
+  return to_text(shrink(failed.drawn, still_fails, failed.finding.kind == "hang" ? 20 : is_crash ? 400 : devices.cuda ? 100 : 2000));
 }
 
 std::string save(const Options& options, const Found& found, const std::string& text) {

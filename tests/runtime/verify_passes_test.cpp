@@ -1,12 +1,14 @@
 // Every pass of every schedule of the examples, checked by running; and a pass that lies is caught.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "frontend/program.h"
 #include "ir/diagnostic.h"
+#include "runtime/library/shrink_failure.h"
 #include "runtime/library/verify_passes.h"
 #include "tests/locations.h"
 
@@ -85,6 +87,40 @@ TEST_SUITE("verify") {
     CHECK(said.find("pass `bind i thread.x` changes the result at N=3") != std::string::npos);
     CHECK(said.find("--device interpreter --set N=3") != std::string::npos);
     CHECK(read_plan(text_of(fs::path(options.folder) / "verify-bind-after.ir")) == wrong);
+  }
+}
+
+TEST_SUITE("verify") {
+  TEST_CASE("a failure is made small: statements, lines, terms and sizes that do not matter are left out") {
+    const Program program = parse_program(
+        "fn f(A: f32[M, K], B: f32[K, N], b: f32[N]) -> (C: f32[M, N], S: f32) {\n"
+        "  let z[i, j] = exp(sum[k] A[i, k] * B[k, j]) + b[j]\n  C[i, j] = max(z[i, j], 0.0)\n  S = sum[n] b[n] }\n"
+        "schedule f \"s\" { inline z;  C: tile block i 4, j 4, k 2;  C: bind i thread.y, j thread.x;  unroll k }\n",
+        "f.tw");
+    FailingCase failing{program.fns[0], "s", "", {}, program.schedules[0].lines, {}, {{"M", 9}, {"N", 5}, {"K", 7}}, "C: tile block i 4, j 4, k 2"};
+    // As if `tile` were wrong for every sum of more than one column.
+    const auto still_fails = [&](const FailingCase& candidate) {
+      if (!verify(candidate.fn).empty() || candidate.dims.at("K") < 2) return false;
+      bool has_sum = false;
+      for (const TensorStmt& stmt : candidate.fn.statements)
+        walk(stmt.value, [&](const Expr& node) {
+          has_sum |= stmt.target != "S" && as<Reduce>(node) != nullptr;
+          return true;
+        });
+      try {
+        build_rungs(candidate.fn, "s", "", {}, candidate.lines, Target{}, {});
+      } catch (const UserError&) {
+        return false;
+      }
+      return has_sum && std::any_of(candidate.lines.begin(), candidate.lines.end(), [](const ScheduleLine& line) { return line.word == "tile"; });
+    };
+    REQUIRE(still_fails(failing));
+    const FailingCase small = shrink_failure(failing, still_fails);
+    CHECK(still_fails(small));
+    CHECK(small.fn.statements.size() == 2);  // C is tiled, and z has the sum
+    CHECK(small.lines.size() < failing.lines.size());
+    CHECK(small.dims == DimMap{{"K", 2}, {"M", 0}, {"N", 0}});
+    CHECK(print(small.fn).find("exp") == std::string::npos);
   }
 }
 

@@ -1,0 +1,13 @@
+# libFuzzer over what reads texts and files of users: tests/fuzz/readers. Built by clang, by `scripts/fuzz --parsers`.
+#
+# Only ir, frontend, passes and the reader of .npy files are instrumented; nothing else is linked.
+add_library(tilewright_npy STATIC ${PROJECT_SOURCE_DIR}/runtime/npy.cpp ${PROJECT_SOURCE_DIR}/runtime/files.cpp
+  ${PROJECT_SOURCE_DIR}/runtime/tensor.cpp ${PROJECT_SOURCE_DIR}/runtime/bind.cpp)
+target_link_libraries(tilewright_npy PUBLIC tilewright_options tilewright_ir)
+foreach(reader program ir npy schedule_line)
+  add_executable(fuzz_${reader} EXCLUDE_FROM_ALL
+    ${PROJECT_SOURCE_DIR}/tests/fuzz/readers/readers.cpp ${PROJECT_SOURCE_DIR}/tests/fuzz/readers/libfuzzer.cpp)
+  target_compile_definitions(fuzz_${reader} PRIVATE TILEWRIGHT_READER=read_as_${reader})
+  target_link_libraries(fuzz_${reader} PRIVATE tilewright_npy tilewright_passes tilewright_frontend tilewright_ir)
+  target_link_options(fuzz_${reader} PRIVATE -fsanitize=fuzzer)
+endforeach()
