@@ -2,6 +2,8 @@
 #include "passes/schedule/predicate.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "passes/loops.h"
 
