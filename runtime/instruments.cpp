@@ -7,21 +7,15 @@
 #include <optional>
 
 #include "ir/operators.h"
+#include "runtime/random.h"
 
 namespace tilewright {
 
 namespace {
 
-// splitmix64 (Steele, Lea, Flood): small, and the same everywhere.
-class Random {
+class Random : public SplitMix64 {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15ULL;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-  }
+  using SplitMix64::SplitMix64;
   std::int64_t below(std::int64_t count) { return count <= 0 ? 0 : static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(count)); }
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
   // The sum of 12 uniform numbers less 6: close to normal, with no library function whose last bit differs.
@@ -30,9 +24,6 @@ class Random {
     for (int term = 0; term < 12; ++term) sum += uniform();
     return sum;
   }
-
- private:
-  std::uint64_t state_;
 };
 
 std::uint64_t seed_of(const std::string& name, std::uint64_t seed) {

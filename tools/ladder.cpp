@@ -95,7 +95,7 @@ Ladder sweep_of(const Options& options, const LoadedProgram& loaded, MeasureRequ
     }
     row.name = fmt::format("{} = {}", sweep.name, value);
     all.rows.push_back(std::move(row));
-    request.hand = request.library = false;  // once is enough
+    request.hand = request.with_library = false;  // once is enough
   }
   if (all.fn.empty()) throw UserError({}, fmt::format("`--sweep {}`: every value is refused; {}", options.sweep, all.rows.front().note));
   for (LadderRow& row : others) all.rows.push_back(std::move(row));
@@ -117,7 +117,7 @@ Ladder ladder_of(const Options& given, bool with_code) {
   request.both_compile_times = true;
   request.loops = !options.once;
   request.hand = true;
-  request.library = true;
+  request.with_library = true;
   request.parts = true;
   request.code = with_code;
   Ladder ladder = options.sweep.empty() ? measure(options, loaded, request) : sweep_of(options, loaded, request);
@@ -144,7 +144,7 @@ ExitCode compare_verb(const Options& options) {
   request.hand = true;
   request.hand_file = options.hand_file;
   request.others = options.others;
-  request.library = true;
+  request.with_library = true;
   Ladder ladder = measure(options, loaded, request);
   if (!options.peers.empty()) add_peers(ladder, options.peers);
   return show(options, ladder);
@@ -158,7 +158,7 @@ ExitCode bench_verb(const Options& options) {
   request.every_rung = false;
   request.backends = {Backend::Nvrtc, Backend::Llvm};
   settle(request.timing);
-  request.library = true;
+  request.with_library = true;
   ExitCode code = ExitCode::Success;
   std::vector<std::string> objects;  // --json gives one array
   std::vector<Ladder> ladders;

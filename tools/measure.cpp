@@ -389,7 +389,7 @@ class Measuring {
       candidates.push_back(entry.candidate.get());
       owners.push_back(n);
     }
-    if (request_.library) add_library(tensors, candidates, owners);
+    if (request_.with_library) add_library(tensors, candidates, owners);
     progress_.step(fmt::format("time {} candidates in {} rounds", candidates.size(), request_.timing.rounds));
     std::vector<Timing> timings = time_candidates(candidates, tensors.count(), stream, request_.timing);
     for (std::size_t n = 0; n < timings.size(); ++n) entries_[owners[n]].row.timing = timings[n];

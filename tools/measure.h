@@ -24,7 +24,7 @@ struct MeasureRequest {
   bool hand = false;                    // the hand kernels of the program
   std::string hand_file;                // and the reader's own
   std::vector<std::string> others;      // schedules by name and plan files (.ir), finished and timed beside it
-  bool library = false;
+  bool with_library = false;
   bool parts = false;                   // counts, and the least time of each part of a card
   bool code = false;                    // the texts
   TimingOptions timing;

@@ -13,31 +13,21 @@
 #include "ir/diagnostic.h"
 #include "runtime/npy.h"
 #include "runtime/pnm.h"
+#include "runtime/random.h"
 
 namespace tilewright {
 
 namespace {
 
-// SplitMix64 (Steele, Lea, Flood 2014): fast, and the same on every machine.
-class Random {
+class Random : public SplitMix64 {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    state_ += 0x9e3779b97f4a7c15ULL;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-  }
+  using SplitMix64::SplitMix64;
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }  // in [0, 1)
   // Standard normal by Box and Muller (1958).
   double normal() {
     double radius = std::sqrt(-2.0 * std::log(1.0 - uniform()));
     return radius * std::cos(6.283185307179586 * uniform());
   }
-
- private:
-  std::uint64_t state_;
 };
 
 std::string extension_of(const std::string& path) { return std::filesystem::path(path).extension().string(); }

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "runtime/files.h"
 #include "runtime/toolkit.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/shrink.h"
@@ -17,12 +18,6 @@ namespace tilewright::fuzz {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string text_of(const fs::path& path) {
-  std::stringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 // The terms of this kind in a program.
 int count_terms(const Term& term, TermKind kind) {
@@ -88,7 +83,7 @@ TEST_SUITE("fuzz") {
     for (const fs::directory_entry& entry : fs::directory_iterator(source_root() / "tests" / "fuzz" / "found")) {
       if (entry.path().extension() != ".tw") continue;
       INFO(entry.path().filename().string());
-      const std::string text = text_of(entry.path());
+      const std::string text = read_whole_file(entry.path());
       REQUIRE_FALSE(read_runs(text).runs.empty());
       Tally tally;
       std::string refusal;

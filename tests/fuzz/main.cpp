@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "ir/diagnostic.h"
+#include "runtime/files.h"
 #include "runtime/library/session.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/isolate.h"
@@ -132,7 +133,7 @@ class Fuzzer {
     std::cout << tally_.table(50) << fmt::format("seed {}: {} programs drawn, {} accepted, {} findings, {:.1f} s\n", options_.seed, drawn, tally_.total("program", "accepted"), found_.size(), seconds);
     if (!options_.json.empty()) {
       nlohmann::json out = {{"seed", options_.seed}, {"programs", drawn}, {"findings", found_.size()}, {"seconds", seconds}, {"tally", nlohmann::json::parse(tally_.to_json())}};
-      std::ofstream(options_.json) << out.dump(2) << "\n";
+      replace_file(options_.json, out.dump(2), "\n");
     }
     if (drawn == 0) std::cerr << "error: nothing was drawn\n";
     return found_.empty() && drawn > 0 ? 0 : 1;
@@ -199,12 +200,10 @@ class Fuzzer {
 int replay(const Options& options) {
   int failed = 0;
   for (const std::string& path : options.replay) {
-    std::stringstream text;
-    text << std::ifstream(path).rdbuf();
     Tally tally;
     Devices devices = devices_of(options);
     std::string refusal;
-    const auto finding = check_text(text.str(), devices, tally, &refusal);
+    const auto finding = check_text(read_whole_file(path), devices, tally, &refusal);
     if (finding) ++failed;
     std::cout << fmt::format("{}: {}\n", path, finding ? finding->kind + ": " + finding->text : refusal.empty() ? "no difference" : "refused: " + refusal);
   }

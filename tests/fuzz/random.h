@@ -6,19 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "runtime/random.h"
+
 namespace tilewright::fuzz {
 
-// splitmix64 (Steele, Lea, Flood).
-class Random {
+class Random : public SplitMix64 {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-
-  std::uint64_t next() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15ULL;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-  }
+  using SplitMix64::SplitMix64;
   // 0 .. count - 1; 0 for a count of 0.
   std::size_t below(std::size_t count) { return count == 0 ? 0 : static_cast<std::size_t>(next() % count); }
   std::int64_t between(std::int64_t least, std::int64_t most) { return least + static_cast<std::int64_t>(below(static_cast<std::size_t>(most - least + 1))); }
@@ -40,9 +34,6 @@ class Random {
     }
     return 0;
   }
-
- private:
-  std::uint64_t state_;
 };
 
 // The seed of program `number` of a run.

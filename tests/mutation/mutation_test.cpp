@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "frontend/program.h"
+#include "runtime/files.h"
 #include "runtime/library/session.h"
 #include "tests/locations.h"
 #include "tests/mutation/equivalence.h"
@@ -24,13 +25,6 @@
 namespace tilewright {
 
 namespace {
-
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream stream(path);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
 
 std::string with(std::string text, const std::string& from, const std::string& to) {
   for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
@@ -68,7 +62,7 @@ std::vector<MutatedKernel> kernels_of_programs() {
   const std::map<int, std::vector<std::string>> types = {{1, {"u8", "i32", "u8"}}, {2, {"bf16", "bf16", "u16"}}, {4, {"f32", "f32", "i32"}}, {8, {"f64", "f64", "i64"}}};
   std::vector<MutatedKernel> kernels;
   for (const auto& file : files) {
-    const std::string text = text_of(file);
+    const std::string text = read_whole_file(file);
     REQUIRE(text.starts_with("// sizes "));
     std::istringstream sizes(text.substr(9, text.find('\n') - 9));
     for (int size = 0; sizes >> size;) {
@@ -91,7 +85,7 @@ std::vector<MutatedKernel> kernels_of_planted_faults() {
   for (const auto& entry : std::filesystem::directory_iterator(source_root() / "tests/sim/faults")) {
     const std::string name = entry.path().stem().string();
     if (entry.path().extension() != ".ir" || !name.starts_with("right_") || name == "right_hopper") continue;
-    const std::string text = text_of(entry.path());
+    const std::string text = read_whole_file(entry.path());
     kernels.push_back(kernel_of_plan(name.substr(6), plan_of(text), text, true));
   }
   return kernels;
@@ -169,7 +163,7 @@ void check_silence(const std::vector<MutatedKernel>& kernels, std::uint64_t seed
 }
 
 std::vector<MutatedKernel> last_hopper_rung() {
-  const std::string text = text_of(source_root() / "tests/sim/faults/right_hopper.ir");
+  const std::string text = read_whole_file(source_root() / "tests/sim/faults/right_hopper.ir");
   return {kernel_of_plan("hopper", plan_of(text), text, true)};
 }
 

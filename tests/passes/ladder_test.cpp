@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "frontend/program.h"
+#include "runtime/files.h"
 #include "runtime/host_device.h"
 #include "tests/locations.h"
 #include "tests/passes/plan_checks.h"
@@ -17,14 +18,6 @@
 namespace tilewright {
 
 namespace {
-
-std::string read_text(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  REQUIRE_MESSAGE(!text.str().empty(), path.string());
-  return text.str();
-}
 
 // The lowered plan and that after each line.
 std::vector<Plan> rungs_of(const std::string& program_text) {
@@ -213,13 +206,13 @@ schedule matmul "tiles" for sm_90a when K % 8 == 0, N % 8 == 0, aligned 16 {{
 
 TEST_SUITE("ladder") {
   TEST_CASE("each line gives the plan that was written by hand") {
-    std::vector<Plan> rungs = rungs_of(read_text(ladder_folder() / "matmul.tw"));
+    std::vector<Plan> rungs = rungs_of(read_whole_file(ladder_folder() / "matmul.tw"));
     const std::array names = {"00.lowered",  "01.tile",  "02.warps",   "03.stage",    "04.mma",
                               "05.pipeline", "06.roles", "07.cluster", "08.epilogue", "09.persist"};
     REQUIRE(rungs.size() == names.size());
     for (std::size_t n = 0; n < names.size(); ++n) {
       INFO(names[n]);
-      Plan expected = parse_plan(read_text(ladder_folder() / (std::string("matmul.") + names[n] + ".ir")));
+      Plan expected = parse_plan(read_whole_file(ladder_folder() / (std::string("matmul.") + names[n] + ".ir")));
       // The files name the schedule and its facts once, at the end, and list the dims in an order of their own.
       rungs[n].schedule = expected.schedule;
       rungs[n].arch = expected.arch;
@@ -233,7 +226,7 @@ TEST_SUITE("ladder") {
   }
 
   TEST_CASE("each rung multiplies, on the cpu device") {
-    std::vector<Plan> rungs = rungs_of(read_text(ladder_folder() / "matmul.tw"));
+    std::vector<Plan> rungs = rungs_of(read_whole_file(ladder_folder() / "matmul.tw"));
     for (const Plan& plan : rungs) {
       INFO(print(plan));
       HostPlan compiled(plan);
@@ -296,7 +289,7 @@ TEST_SUITE("ladder") {
 
 TEST_SUITE("ladder full") {
   TEST_CASE("each rung multiplies, in the tile interpreter") {
-    std::vector<Plan> rungs = rungs_of(read_text(ladder_folder() / "matmul.tw"));
+    std::vector<Plan> rungs = rungs_of(read_whole_file(ladder_folder() / "matmul.tw"));
     for (const Plan& plan : rungs)
       for (const Shape& shape : shapes) check_in_interpreter(plan, shape, LoopOrder::Shuffled, 2);
     for (std::int64_t workers : {1, 3, 5, 66})

@@ -45,15 +45,20 @@ std::string difference(const PlantCase& test, const Outputs& expected, const Out
 
 std::string joined(const Sizes& sizes) { return sizes.empty() ? "no dims" : in_text(sizes); }
 
+// What a run says of itself, or else where its results differ; empty where all is well.
+std::string verdict(const PlantCase& test, const Plan& plan, const Sizes& sizes, const Arguments& arguments, const Outputs& expected, const RunReport& report, const std::string& who, const std::string& where) {
+  if (!report.faults.empty()) return who + ": " + report.faults.front();
+  const std::string wrong = difference(test, expected, outputs_of(plan, arguments));
+  return wrong.empty() ? wrong : "wrong result, " + where + ": " + wrong + " at " + joined(sizes);
+}
+
 // The tile stage, as the interpreter runs it in an order.
 std::string check_tile_stage(const PlantCase& test, const Plan& plan, const Sizes& sizes, const Outputs& expected, LoopOrder order) {
   Arguments arguments = bind_arguments(plan, random_inputs(plan, sizes, test.agreement), sizes);
   InterpreterOptions options;
   options.order = order;
   const RunReport report = interpret(plan, arguments, options);
-  if (!report.faults.empty()) return "interpreter: " + report.faults.front();
-  const std::string wrong = difference(test, expected, outputs_of(plan, arguments));
-  return wrong.empty() ? wrong : "wrong result, tile stage: " + wrong + " at " + joined(sizes);
+  return verdict(test, plan, sizes, arguments, expected, report, "interpreter", "tile stage");
 }
 
 std::string check_thread_stage(const PlantCase& test, const Plan& plan, const Sizes& sizes, const Outputs& expected, std::uint64_t seed) {
@@ -61,9 +66,7 @@ std::string check_thread_stage(const PlantCase& test, const Plan& plan, const Si
   SimulatorOptions options;
   options.seed = seed;
   const RunReport report = simulate(plan, arguments, options);
-  if (!report.faults.empty()) return "sim: " + report.faults.front();
-  const std::string wrong = difference(test, expected, outputs_of(plan, arguments));
-  return wrong.empty() ? wrong : "wrong result, sim: " + wrong + " at " + joined(sizes);
+  return verdict(test, plan, sizes, arguments, expected, report, "sim", "sim");
 }
 
 // What the passes may do to a plan in front of the first line that is not exact.

@@ -8,6 +8,7 @@
 
 #include "frontend/program.h"
 #include "ir/diagnostic.h"
+#include "runtime/files.h"
 #include "runtime/library/shrink_failure.h"
 #include "runtime/library/verify_passes.h"
 #include "tests/locations.h"
@@ -17,12 +18,6 @@ namespace tilewright {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string text_of(const fs::path& path) {
-  std::stringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 VerifyOptions options_for_tests(double most_operations) {
   VerifyOptions options;
@@ -37,7 +32,7 @@ void verify_examples(const VerifyOptions& options, std::size_t most) {
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(source_root() / "examples")) {
     if (entry.path().extension() != ".tw") continue;
     INFO("file ", entry.path().filename().string());
-    const std::string text = text_of(entry.path());
+    const std::string text = read_whole_file(entry.path());
     try {
       const Program program = parse_program(text, entry.path().filename().string());
       std::size_t taken = 0;
@@ -86,7 +81,7 @@ TEST_SUITE("verify") {
     }
     CHECK(said.find("pass `bind i thread.x` changes the result at N=3") != std::string::npos);
     CHECK(said.find("--device interpreter --set N=3") != std::string::npos);
-    CHECK(read_plan(text_of(fs::path(options.folder) / "verify-bind-after.ir")) == wrong);
+    CHECK(read_plan(read_whole_file(fs::path(options.folder) / "verify-bind-after.ir")) == wrong);
   }
 }
 

@@ -10,19 +10,13 @@
 #include <sstream>
 
 #include "ir/diagnostic.h"
+#include "runtime/files.h"
 #include "tests/locations.h"
 #include "tests/sim/sim.h"
 
 namespace tilewright {
 
 namespace {
-
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream stream(path);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
 
 std::string faults_of_file(const Plan& plan, const std::string& text, std::uint64_t seed) {
   SimulatorOptions options;
@@ -49,7 +43,7 @@ TEST_SUITE("sim") {
     CHECK(files.size() >= 40);
     for (const auto& file : files) {
       CAPTURE(file.filename().string());
-      const std::string text = text_of(file);
+      const std::string text = read_whole_file(file);
       const Plan plan = plan_of(text);
       if (file.filename().string().starts_with("right_")) {
         for (std::uint64_t seed = 1; seed <= 12; ++seed) CHECK(faults_of_file(plan, text, seed) == "");
@@ -59,7 +53,7 @@ TEST_SUITE("sim") {
       expected.replace_extension(".expected");
       const std::string said = faults_of_file(plan, text, 1);
       if (std::getenv("TILEWRIGHT_UPDATE") != nullptr) std::ofstream(expected) << said;
-      CHECK(said == text_of(expected));
+      CHECK(said == read_whole_file(expected));
       const std::uint64_t orders = file.filename().string().starts_with("hopper") ? 3 : 6;
       for (std::uint64_t seed = 2; seed <= orders; ++seed) CHECK_MESSAGE(faults_of_file(plan, text, seed) != "", seed);
     }
@@ -69,7 +63,7 @@ TEST_SUITE("sim") {
     std::size_t faults = 0;
     for (const auto& entry : std::filesystem::directory_iterator(source_root() / "tests/sim/faults_cuda")) {
       if (entry.path().extension() != ".cu") continue;
-      std::istringstream text(text_of(entry.path()));
+      std::istringstream text(read_whole_file(entry.path()));
       const std::string kernel = entry.path().stem().string();
       CHECK(std::filesystem::exists(source_root() / "tests/sim/faults" / ("right_" + kernel + ".ir")));
       for (std::string line; std::getline(text, line);) {
