@@ -175,11 +175,21 @@ CudaText CudaPrinter::binary_text(const Expr& e, const Binary& node) {
       return {
           text(node.lhs, Binding::BitAnd) + (node.op == BinaryOp::Min ? " & " : " | ") + text(node.rhs, Binding::Equal),
           Binding::BitOr};
+    // Of index arithmetic only what stands inside another of its kind: there the compiler proves more of plain ones.
+    const auto is_same = [&](const Expr& side) {
+      const Binary* inner = as<Binary>(side);
+      return inner && inner->op == node.op;
+    };
+    const bool is_chain = operand == Dtype::Index ? plan_.index_bits == 32 && (is_same(node.lhs) || is_same(node.rhs))
+                                                  : is_signed(operand) && bytes_of(operand) <= 4;
+    const std::string function = is_chain ? prelude_.use(fmt::format("{}_i32", word)) : std::string(word);
     if (bytes_of(operand) < 4) {
-      return {fmt::format("({}){}((int){}, (int){})", type(operand), word, text(node.lhs, Binding::Unary),
+      const std::string_view wide = is_signed(operand) ? "int" : "unsigned int";
+      return {fmt::format("({}){}(({}){}, ({}){})", type(operand), function, wide, text(node.lhs, Binding::Unary), wide,
                           text(node.rhs, Binding::Unary)),
               Binding::Unary};
     }
+    if (is_chain) return {fmt::format("{}({}, {})", function, text(node.lhs), text(node.rhs))};
     return {fmt::format("{}({}, {})", word, typed(node.lhs, operand), typed(node.rhs, operand))};
   }
   if (!is_float(operand) && operand != Dtype::Bool && !is_comparison) return integer_arithmetic(node, operand);

@@ -1,8 +1,12 @@
 // print_ptx and print_llvm: builds the module, links what it needs of libdevice, optimises, and lets LLVM's NVPTX
 // backend print it.
 #include <fmt/format.h>
+#include <llvm/ADT/SmallPtrSet.h>
 #include <llvm/Bitcode/BitcodeReader.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Linker/Linker.h>
@@ -119,8 +123,43 @@ void close_switches(llvm::Module& module) {
     }
 }
 
+// Whether `value` is, or a cast, choice or loop carries to it, a result of the intrinsic `id`.
+bool comes_from(llvm::Intrinsic::ID id, const llvm::Value* value, llvm::SmallPtrSetImpl<const llvm::Value*>& seen) {
+  if (!seen.insert(value).second) return false;
+  if (const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(value)) return call->getIntrinsicID() == id;
+  if (!llvm::isa<llvm::CastInst, llvm::PHINode, llvm::SelectInst>(value)) return false;
+  return llvm::any_of(llvm::cast<llvm::User>(value)->operands(),
+                      [&](const llvm::Use& operand) { return comes_from(id, operand.get(), seen); });
+}
+
+// ptxas 13.0 makes one instruction of three operands of max(max(a, -b), c), and drops the minus; so with min, with 16
+// bits, from sm_90 on. It does not touch unsigned ones: the outer of two is taken of unsigned numbers of the same order.
+// After all other passes, which could undo it.
+void part_signed_chains(llvm::Module& module) {
+  std::vector<llvm::IntrinsicInst*> outer;
+  for (llvm::Function& function : module)
+    for (llvm::Instruction& instruction : llvm::instructions(function)) {
+      auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
+      if (call == nullptr || !call->getType()->isIntegerTy() || call->getType()->getIntegerBitWidth() > 32) continue;
+      const llvm::Intrinsic::ID id = call->getIntrinsicID();
+      if (id != llvm::Intrinsic::smin && id != llvm::Intrinsic::smax) continue;
+      llvm::SmallPtrSet<const llvm::Value*, 8> seen;
+      if (comes_from(id, call->getArgOperand(0), seen) || comes_from(id, call->getArgOperand(1), seen)) outer.push_back(call);
+    }
+  for (llvm::IntrinsicInst* call : outer) {
+    llvm::IRBuilder<> builder(call);
+    llvm::Value* sign = llvm::ConstantInt::get(call->getType(), llvm::APInt::getSignMask(call->getType()->getIntegerBitWidth()));
+    const bool is_min = call->getIntrinsicID() == llvm::Intrinsic::smin;
+    llvm::Value* of_unsigned = builder.CreateBinaryIntrinsic(is_min ? llvm::Intrinsic::umin : llvm::Intrinsic::umax,
+                                                             builder.CreateXor(call->getArgOperand(0), sign),
+                                                             builder.CreateXor(call->getArgOperand(1), sign));
+    call->replaceAllUsesWith(builder.CreateXor(of_unsigned, sign));
+    call->eraseFromParent();
+  }
+}
+
 // Vectorisers are left out: what is one access is decided in the IR.
-void optimise_for_device(llvm::Module& module, llvm::TargetMachine& machine) {
+void optimise_for_device(llvm::Module& module, llvm::TargetMachine& machine, int sm) {
   llvm::PipelineTuningOptions tuning;
   tuning.LoopVectorization = false;
   tuning.LoopInterleaving = false;
@@ -137,6 +176,7 @@ void optimise_for_device(llvm::Module& module, llvm::TargetMachine& machine) {
   builder.crossRegisterProxies(loops, functions, components, modules);
   builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
   close_switches(module);
+  if (sm >= 90) part_signed_chains(module);
 }
 
 struct DeviceModule {
@@ -162,7 +202,7 @@ std::unique_ptr<DeviceModule> build(const Plan& plan, const Kernel& kernel, cons
   if (llvm::verifyModule(*made->module, &stream))
     internal_error(fmt::format("llvm: kernel `{}` gave a module that does not verify: {}", kernel.name, faults));
   link_libdevice(*made->module, libdevice_path);
-  optimise_for_device(*made->module, *made->machine);
+  optimise_for_device(*made->module, *made->machine, sm_number(arch));
   return made;
 }
 
@@ -181,7 +221,7 @@ KernelText without_directives(const std::string& name, std::string_view ptx, con
     const bool is_mark = body.starts_with(".file") || body.starts_with(".section") || body.starts_with("$L__tmp") ||
                          body.starts_with("$L__func_");
     if (is_mark) continue;
-    if (body.starts_with(".loc")) {
+    if (body.starts_with(".loc\t")) {
       // `.loc 1 LINE COLUMN`
       std::size_t number = 0;
       const std::size_t at =
