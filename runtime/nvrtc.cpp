@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "ir/diagnostic.h"
 #include "runtime/save_source.h"
 #include "runtime/toolkit.h"
@@ -45,6 +47,13 @@ struct Nvrtc {
     library.bind(error_string, "nvrtcGetErrorString");
   }
 
+  // Of its version.
+  std::pair<int, int> numbers() const {
+    std::pair<int, int> found;
+    check(version(&found.first, &found.second), "nvrtcVersion");
+    return found;
+  }
+
   void check(int code, const char* call) const {
     if (code != 0) throw MachineError(fmt::format("NVRTC: {} failed: {}", call, error_string(code)));
   }
@@ -67,6 +76,8 @@ class CompiledProgram {
     const std::vector<std::string> arguments = nvrtc_arguments(options);
     std::vector<const char*> pointers;
     for (const std::string& argument : arguments) pointers.push_back(argument.c_str());
+    // NVRTC 13 keeps results in the driver's cache too, and a time of compilation would be that of a look-up.
+    if (nvrtc().numbers().first >= 13) pointers.push_back("--no-cache");
     const int code = nvrtc().compile(program_, static_cast<int>(pointers.size()), pointers.data());
     if (code == 0) return;
     const std::string saved = save_source(text, ".cu");
@@ -129,9 +140,7 @@ std::vector<std::string> nvrtc_arguments(const NvrtcOptions& options) {
 }
 
 std::string nvrtc_version() {
-  int major = 0;
-  int minor = 0;
-  nvrtc().check(nvrtc().version(&major, &minor), "nvrtcVersion");
+  const auto [major, minor] = nvrtc().numbers();
   return fmt::format("NVRTC {}.{}", major, minor);
 }
 

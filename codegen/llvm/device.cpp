@@ -230,7 +230,8 @@ KernelText without_directives(const std::string& name, std::string_view ptx, con
       current = number > 0 && number <= spans.size() ? spans[number - 1] : Span{};
       continue;
     }
-    if (current.is_known() && !body.empty() && body.back() == ';') result.lines.push_back({line, current});
+    const bool is_instruction = body.size() > 1 && (body.back() == ';' || body.back() == '}');  // `{ …; }`: of the table
+    if (current.is_known() && is_instruction) result.lines.push_back({line, current});
     result.text.append(text).push_back('\n');
     ++line;
   }

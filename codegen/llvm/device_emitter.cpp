@@ -52,6 +52,7 @@ void DeviceEmitter::emit() {
   in_scope([&] {
     bind_arguments();
     block(kernel_.body);
+    settle();
   });
   b_.CreateRetVoid();
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 
 #include "codegen/llvm/emitter.h"
 #include "ir/instructions.h"
@@ -24,6 +25,8 @@ class DeviceEmitter final : public Emitter {
   llvm::Value* remainder(Dtype dtype, llvm::Value* a, llvm::Value* b) override;
   llvm::Value* instruction_value(const Expr& expr, const Call& call) override;
   void instruction(const Instr& instr) override;
+  bool joins(const Stmt& stmt) const override;
+  void settle() override;
   void tile_statement(const Stmt& stmt) override;
   Storage declare_buffer(const Buffer& buffer) override;
   bool is_unrolled(const Loop& loop) const override;
@@ -43,7 +46,11 @@ class DeviceEmitter final : public Emitter {
   llvm::Value* inline_ptx(const InstrInfo& row, const std::vector<Expr>& operands, std::optional<Dtype> result);
   struct PtxCall;
   void add_operand(PtxCall& call, const InstrInfo& row, std::size_t n, const Expr& operand);
-  static std::string asm_text(std::string_view text, const PtxCall& call);
+  void add_array(PtxCall& call, const InstrInfo& row, std::size_t n, const Access& access, std::int64_t elements);
+  static bool is_target(const InstrInfo& row, std::size_t n);
+  bool continues(const PtxCall& open, const InstrInfo& row, const std::vector<Expr>& operands);
+  static void add_text(PtxCall& call, std::string_view text);
+  llvm::Value* emit(const PtxCall& call);
   llvm::Value* operand_of(const Expr& operand, std::string& constraint);
   llvm::Value* descriptor(const std::vector<Expr>& operands);
   llvm::Value* shuffled(const Call& call);
@@ -54,6 +61,7 @@ class DeviceEmitter final : public Emitter {
   bool keeps_lines_;
   std::vector<std::string> written_;
   bool writes_inout_ = false;
+  std::shared_ptr<PtxCall> open_;  // wgmma instructions one after the other, not emitted yet
   std::map<std::string, llvm::Value*> maps_;  // tensor maps: the address of each parameter
 };
 

@@ -4,6 +4,8 @@
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/IntrinsicsNVPTX.h>
 
+#include <algorithm>
+
 #include "codegen/descriptor_offset.h"
 #include "codegen/llvm/device_emitter.h"
 #include "ir/diagnostic.h"
@@ -56,8 +58,8 @@ Value* DeviceEmitter::operand_of(const Expr& operand, std::string& constraint) {
   return made;
 }
 
-// One inline assembly of the table's text. Outputs are numbered first, then inputs, then the old values of registers that
-// are read and written.
+// One inline assembly: the table's texts of one instruction, or of several. Outputs are numbered first, then inputs, then
+// the old values of registers that are read and written.
 struct DeviceEmitter::PtxCall {
   struct Output {
     llvm::Type* type;
@@ -68,7 +70,12 @@ struct DeviceEmitter::PtxCall {
   std::vector<Output> outputs;
   std::vector<Value*> inputs;
   std::vector<std::string> constraints;  // of the inputs
-  std::vector<std::string> spelling;     // of each operand in the text: `%o3`, `%i0`, a list of them, a constant
+  std::vector<std::string> spelling;     // of each operand of the instruction in hand: `%o3`, `%i0`, a list of them, a constant
+  std::string text;                      // with `%o3` and `%i0`
+  Value* array = nullptr;                // the outputs are its elements from here on
+  bool touches_memory = false;
+  bool stays = false;       // has an effect beside its outputs
+  bool converges = false;
 };
 
 void DeviceEmitter::add_operand(PtxCall& call, const InstrInfo& row, std::size_t n, const Expr& operand) {
@@ -83,70 +90,72 @@ void DeviceEmitter::add_operand(PtxCall& call, const InstrInfo& row, std::size_t
   const auto wgmma = wgmma_form(row.name);
   const bool is_part = n == 0 && wgmma && place && !load->access.index.empty();  // the registers from an element on
   const bool is_array = place && place->is_private && !place->shape.empty() && (load->access.index.empty() || is_part);
-  if (!is_array) {
-    if (sets_register(row, n)) {
-      if (!place || !place->is_private) internal_error(fmt::format("llvm: `{}` sets registers", row.name));
-      call.spelling.push_back(fmt::format("%o{}", call.outputs.size()));
-      const bool adds = row.name.starts_with("mma.");
-      call.outputs.push_back({adds ? b_.getFloatTy() : static_cast<llvm::Type*>(b_.getInt32Ty()), adds ? "f" : "r", address_of(load->access), adds});
-      return;
-    }
-    std::string constraint;
-    call.spelling.push_back(fmt::format("%i{}", call.inputs.size()));
-    call.inputs.push_back(operand_of(operand, constraint));
-    call.constraints.push_back(constraint);
+  if (is_array) return add_array(call, row, n, load->access, is_part ? wgmma->n / 2 : *integer_value(place->shape.at(0)));
+  if (sets_register(row, n)) {
+    if (!place || !place->is_private) internal_error(fmt::format("llvm: `{}` sets registers", row.name));
+    call.spelling.push_back(fmt::format("%o{}", call.outputs.size()));
+    const bool adds = row.name.starts_with("mma.");
+    call.outputs.push_back({adds ? b_.getFloatTy() : static_cast<llvm::Type*>(b_.getInt32Ty()), adds ? "f" : "r", address_of(load->access), adds});
     return;
   }
-  const bool is_target = n == 0 || row.ptx.find(fmt::format("%{}", n)) == std::string_view::npos;
-  llvm::Type* element = arithmetic_.memory_type(place->dtype);
-  const std::string constraint = place->dtype == Dtype::F32 ? "f" : "r";
+  std::string constraint;
+  call.spelling.push_back(fmt::format("%i{}", call.inputs.size()));
+  call.inputs.push_back(operand_of(operand, constraint));
+  call.constraints.push_back(constraint);
+}
+
+// Whether operand n, an array of registers, is written: the first, and one that the text only announces.
+bool DeviceEmitter::is_target(const InstrInfo& row, std::size_t n) {
+  return n == 0 || row.ptx.find(fmt::format("%{}", n)) == std::string_view::npos;
+}
+
+void DeviceEmitter::add_array(PtxCall& call, const InstrInfo& row, std::size_t n, const Access& access, std::int64_t elements) {
+  const Storage& place = storage_of(access.buffer);
+  Value* const first = access.index.empty() ? place.address : address_of(access);
+  const bool target = is_target(row, n);
+  const bool is_known = target && call.array == first;
+  llvm::Type* element = arithmetic_.memory_type(place.dtype);
+  const std::string constraint = place.dtype == Dtype::F32 ? "f" : "r";
   std::vector<std::string> registers;
-  Value* const first = is_part ? address_of(load->access) : place->address;
-  const std::int64_t elements = is_part ? wgmma->n / 2 : *integer_value(place->shape.at(0));
   for (std::int64_t at = 0; at < elements; ++at) {
+    const std::size_t number = is_known ? static_cast<std::size_t>(at) : target ? call.outputs.size() : call.inputs.size();
+    registers.push_back(fmt::format("%{}{}", target ? 'o' : 'i', number));
+    if (is_known) continue;
     Value* address = b_.CreateConstInBoundsGEP1_64(element, first, static_cast<std::uint64_t>(at));
-    registers.push_back(fmt::format("%{}{}", is_target ? 'o' : 'i', is_target ? call.outputs.size() : call.inputs.size()));
-    if (is_target) {
+    if (target) {
       call.outputs.push_back({element, constraint, address, true});
       continue;
     }
     call.inputs.push_back(b_.CreateLoad(element, address));
     call.constraints.push_back(constraint);
   }
+  if (target) call.array = first;
   call.spelling.push_back(fmt::format("{{{}}}", fmt::join(registers, ", ")));
 }
 
-// `%n` and `#n` of the table's text by the operands' spelling, and that by LLVM's numbers.
-std::string DeviceEmitter::asm_text(std::string_view text, const PtxCall& call) {
-  std::string spelled;
+// Appends the table's text, its `%n` and `#n` by the operands' spelling.
+void DeviceEmitter::add_text(PtxCall& call, std::string_view text) {
+  if (!call.text.empty()) call.text += "\n\t";
   for (std::size_t at = 0; at < text.size(); ++at) {
     const bool is_mark = (text[at] == '%' || text[at] == '#') && at + 1 < text.size();
     if (is_mark && text[at + 1] == 'r')
-      spelled += "%o0", ++at;
+      call.text += "%o0", ++at;
     else if (is_mark && text[at + 1] >= '0' && text[at + 1] <= '9')
-      spelled += call.spelling.at(static_cast<std::size_t>(text[++at] - '0'));
+      call.text += call.spelling.at(static_cast<std::size_t>(text[++at] - '0'));
     else
-      spelled += text[at] == '$' ? "$$" : std::string(1, text[at]);
+      call.text += text[at] == '$' ? "$$" : std::string(1, text[at]);
   }
-  for (std::size_t at = spelled.find('%'); at != std::string::npos; at = spelled.find('%', at)) {
-    const std::size_t end = spelled.find_first_not_of("0123456789", at + 2);
-    const std::size_t number = std::stoul(spelled.substr(at + 2, end - at - 2));
-    spelled.replace(at, end - at, fmt::format("${}", spelled[at + 1] == 'o' ? number : number + call.outputs.size()));
-  }
-  return spelled;
+  call.spelling.clear();
 }
 
-Value* DeviceEmitter::inline_ptx(const InstrInfo& row, const std::vector<Expr>& operands, std::optional<Dtype> result) {
-  if (row.ptx.empty())
-    throw MachineError(fmt::format("LLVM: this version does not generate the instruction `{}` yet", row.name));
-  PtxCall call;
-  if (result) {
-    const char* constraint =
-        *result == Dtype::Bool ? "b" : *result == Dtype::F32 ? "f" : bytes_of(*result) == 8 ? "l" : "r";
-    call.outputs.push_back({arithmetic_.type(*result), constraint, nullptr});
+// Emits the assembly, by LLVM's numbers of operands, and stores what it gives.
+Value* DeviceEmitter::emit(const PtxCall& call) {
+  std::string text = call.text;
+  for (std::size_t at = text.find('%'); at != std::string::npos; at = text.find('%', at)) {
+    const std::size_t end = text.find_first_not_of("0123456789", at + 2);
+    const std::size_t number = std::stoul(text.substr(at + 2, end - at - 2));
+    text.replace(at, end - at, fmt::format("${}", text[at + 1] == 'o' ? number : number + call.outputs.size()));
   }
-  for (std::size_t n = 0; n < operands.size(); ++n) add_operand(call, row, n, operands[n]);
-
   std::vector<std::string> constraints;
   std::vector<llvm::Type*> result_types;
   for (const PtxCall::Output& output : call.outputs) {
@@ -160,24 +169,87 @@ Value* DeviceEmitter::inline_ptx(const InstrInfo& row, const std::vector<Expr>& 
     values.push_back(b_.CreateLoad(call.outputs[n].type, call.outputs[n].address));
     constraints.push_back(fmt::format("{}", n));
   }
-  const bool touches_memory = row.effect != Effect::None;
-  if (touches_memory) constraints.emplace_back("~{memory}");
+  if (call.touches_memory) constraints.emplace_back("~{memory}");
   std::vector<llvm::Type*> types;
   for (const Value* each : values) types.push_back(each->getType());
   llvm::Type* made = result_types.empty()       ? b_.getVoidTy()
                      : result_types.size() == 1 ? result_types[0]
                                                 : llvm::StructType::get(module_.getContext(), result_types);
-  auto* assembly = llvm::InlineAsm::get(llvm::FunctionType::get(made, types, false), asm_text(row.ptx, call),
-                                        fmt::format("{}", fmt::join(constraints, ",")),
-                                        touches_memory || !result || row.convergence != Convergence::None);
+  auto* assembly = llvm::InlineAsm::get(llvm::FunctionType::get(made, types, false), text,
+                                        fmt::format("{}", fmt::join(constraints, ",")), call.stays);
   llvm::CallInst* made_call = b_.CreateCall(assembly, values);
   made_call->setDoesNotThrow();
-  if (row.convergence != Convergence::None) made_call->setConvergent();
+  if (call.converges) made_call->setConvergent();
   for (unsigned n = 0; n < call.outputs.size(); ++n)
     if (call.outputs[n].address != nullptr)
       b_.CreateStore(result_types.size() == 1 ? static_cast<Value*>(made_call) : b_.CreateExtractValue(made_call, n),
                      call.outputs[n].address);
   return made_call;
+}
+
+Value* DeviceEmitter::inline_ptx(const InstrInfo& row, const std::vector<Expr>& operands, std::optional<Dtype> result) {
+  if (row.ptx.empty())
+    throw MachineError(fmt::format("LLVM: this version does not generate the instruction `{}` yet", row.name));
+  const bool stays_open = !result && row.name.starts_with("wgmma.");
+  if (stays_open && open_ && !continues(*open_, row, operands)) settle();
+  if (stays_open && !open_) open_ = std::make_shared<PtxCall>();
+  PtxCall own;
+  PtxCall& call = stays_open ? *open_ : own;
+  if (result) {
+    const char* constraint =
+        *result == Dtype::Bool ? "b" : *result == Dtype::F32 ? "f" : bytes_of(*result) == 8 ? "l" : "r";
+    call.outputs.push_back({arithmetic_.type(*result), constraint, nullptr});
+  }
+  for (std::size_t n = 0; n < operands.size(); ++n) add_operand(call, row, n, operands[n]);
+  const bool touches_memory = row.effect != Effect::None;
+  call.touches_memory |= touches_memory;
+  call.stays |= touches_memory || !result || row.convergence != Convergence::None;
+  call.converges |= row.convergence != Convergence::None;
+  if (stays_open && subprogram_ != nullptr)  // each its own line, where LLVM knows one for all
+    call.text += fmt::format("{}.loc\t1 {} 1", call.text.empty() ? "" : "\n\t", lines_.size());
+  add_text(call, row.ptx);
+  return stays_open ? nullptr : emit(call);
+}
+
+// wgmmas one after the other, with their fence, commit and wait, become one assembly: LLVM then carries the accumulators
+// through one call and not through seven, which halves its time.
+bool DeviceEmitter::joins(const Stmt& stmt) const {
+  if (const Loop* loop = as<Loop>(stmt))
+    return is_unrolled(*loop) && std::all_of(loop->body.begin(), loop->body.end(), [&](const Stmt& inner) { return joins(inner); });
+  const Instr* instr = as<Instr>(stmt);
+  return instr && instr->op.starts_with("wgmma.");
+}
+
+// Whether the instruction can follow what is open: it writes the same accumulators or none, and reads nothing but scalar
+// registers, which are read before all of it.
+bool DeviceEmitter::continues(const PtxCall& open, const InstrInfo& row, const std::vector<Expr>& operands) {
+  bool is_so = true;
+  const auto reads_scalars = [&](const Expr& part) {
+    const Load* load = as<Load>(part);
+    const Storage* place = load ? &storage_of(load->access.buffer) : nullptr;
+    is_so = is_so && (!load || (place->is_private && place->shape.empty()));
+    return true;
+  };
+  for (std::size_t n = 0; n < operands.size(); ++n) {
+    const Load* load = as<Load>(operands[n]);
+    const Call* call = as<Call>(operands[n]);
+    if (load && is_target(row, n)) {
+      const bool is_whole = load->access.index.empty();
+      is_so = is_so && is_whole && (open.array == nullptr || storage_of(load->access.buffer).address == open.array);
+    } else if (call && call->function == "desc") {  // its first argument is a place, not what is there
+      for (const Expr& index : as<Load>(call->arguments.at(0))->access.index) walk(index, reads_scalars);
+      for (std::size_t at = 1; at < call->arguments.size(); ++at) walk(call->arguments[at], reads_scalars);
+    } else {
+      walk(operands[n], reads_scalars);
+    }
+  }
+  return is_so;
+}
+
+void DeviceEmitter::settle() {
+  if (!open_) return;
+  const std::shared_ptr<PtxCall> closed = std::move(open_);
+  emit(*closed);
 }
 
 // As assembly, or LLVM makes two paths of it again.

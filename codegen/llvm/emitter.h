@@ -47,6 +47,9 @@ class Emitter {
   virtual llvm::Value* remainder(Dtype dtype, llvm::Value* a, llvm::Value* b) = 0;
   virtual llvm::Value* instruction_value(const Expr& expr, const Call& call) = 0;
   virtual void instruction(const Instr& instr) = 0;
+  // Whether the statement may join what instructions before it have left open; settle() emits what is open.
+  virtual bool joins(const Stmt&) const { return false; }
+  virtual void settle() {}
   virtual void tile_statement(const Stmt& stmt) = 0;
   virtual Storage declare_buffer(const Buffer& buffer) = 0;
   // Whether the emitter copies the body of such a loop, the variable a constant.

@@ -81,6 +81,7 @@ void Emitter::set_line(const Span& span) {
 }
 
 void Emitter::statement(const Stmt& stmt) {
+  if (!joins(stmt)) settle();
   set_line(stmt->span);
   const auto on_tile = [&](const auto&) { tile_statement(stmt); };
   match(
@@ -93,16 +94,20 @@ void Emitter::statement(const Stmt& stmt) {
           choice_ = nullptr;
           return;
         }
-        if (node.else_body.empty()) return when(condition, [&] { block(node.then_body); });
+        const auto branch = [&](const Block& body) {
+          block(body);
+          settle();
+        };
+        if (node.else_body.empty()) return when(condition, [&] { branch(node.then_body); });
         llvm::BasicBlock* then_block = new_block("then");
         llvm::BasicBlock* else_block = new_block("else");
         llvm::BasicBlock* join = new_block("join");
         b_.CreateCondBr(condition, then_block, else_block);
         b_.SetInsertPoint(then_block);
-        block(node.then_body);
+        branch(node.then_body);
         b_.CreateBr(join);
         b_.SetInsertPoint(else_block);
-        block(node.else_body);
+        branch(node.else_body);
         b_.CreateBr(join);
         b_.SetInsertPoint(join);
       },
@@ -175,6 +180,7 @@ void Emitter::counted_loop(Value* first, Value* past, Value* step, const std::st
   b_.CreateCondBr(b_.CreateICmpSLT(variable, past), inside, done);
   b_.SetInsertPoint(inside);
   body(variable);
+  settle();
   Value* next = b_.CreateAdd(variable, step, "", false, true);
   variable->addIncoming(next, b_.GetInsertBlock());
   llvm::BranchInst* back = b_.CreateBr(head);

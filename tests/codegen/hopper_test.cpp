@@ -2,10 +2,12 @@
 // (C7508 to C7519), without spills, and to the instructions that it was written for.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include "codegen/codegen.h"
@@ -72,6 +74,29 @@ TEST_SUITE("codegen") {
     const Kernel& kernel = *kernels_of(plan).front();
     CHECK(count(print_cuda(plan, kernel).text, "shared_address(place) >> 4 & 0x3fff") == 1);
     CHECK(count(print_llvm(plan, kernel, "sm_90a", ""), ", 16320") == 2);  // 0x3fff less what 1024 bytes of alignment tell
+  }
+
+  TEST_CASE("llvm: wgmmas one after the other are one assembly, and each keeps its line") {
+    const Plan plan = read_case("matmul.09.persist.thread.ir");
+    const Kernel& kernel = *kernels_of(plan).front();
+    const std::string module = print_llvm(plan, kernel, "sm_90a", "");
+    CHECK(count(module, "wgmma.mma_async") == 4);
+    CHECK(std::regex_search(module, std::regex("wgmma.fence[^\"]*wgmma.mma_async[^\"]*wgmma.mma_async[^\"]*wgmma.mma_async[^\"]*wgmma.mma_async[^\"]*wgmma.commit[^\"]*wgmma.wait")));
+    const KernelText text = print_ptx(plan, kernel, "sm_90a", "");
+    CHECK(count(text.text, ".loc") == 0);
+    std::istringstream ptx(text.text);
+    std::set<int> seen;
+    int number = 0;
+    for (std::string line; std::getline(ptx, line);) {
+      ++number;
+      for (const char* word : {"wgmma.fence", "wgmma.mma_async", "wgmma.commit", "wgmma.wait_group"}) {
+        if (line.find(word) == std::string::npos) continue;
+        const auto origin = std::find_if(text.lines.begin(), text.lines.end(), [&](const LineOrigin& each) { return each.line == number; });
+        REQUIRE_MESSAGE(origin != text.lines.end(), line);
+        seen.insert(origin->span.line);
+      }
+    }
+    CHECK(seen.size() == 5);  // the fence, the loop's wgmma, the commit, both waits
   }
 
   TEST_CASE("index expressions are divided where every term is a multiple by its form") {
