@@ -1,4 +1,5 @@
-// The table of device functions behind cuda_prelude.h. `$T` stands for the type, `needs` for what a text calls.
+// The table of device functions behind cuda_prelude.h. `$T` stands for the type, `$U` for the unsigned one of its size,
+// `needs` for what a text calls. Signed arithmetic that may overflow is done in `$U`: C knows no result for it.
 #include "codegen/cuda_prelude.h"
 
 #include <fmt/format.h>
@@ -32,7 +33,7 @@ constexpr auto rows = std::to_array<Row>({
   return r;
 })"},
     {"floor_div", R"(__device__ __forceinline__ $T floor_div($T a, $T b) {
-  if (b == 0 || b == -1) return b == 0 ? 0 : -a;
+  if (b == 0 || b == -1) return b == 0 ? 0 : ($T)(0 - ($U)a);
   return a / b - (a % b != 0 && (a < 0) != (b < 0));
 })"},
     {"floor_mod", R"(__device__ __forceinline__ $T floor_mod($T a, $T b) {
@@ -41,7 +42,7 @@ constexpr auto rows = std::to_array<Row>({
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 })"},
     {"ceildiv", R"(__device__ __forceinline__ $T ceildiv($T a, $T b) {
-  if (b == 0 || b == -1) return b == 0 ? 0 : -a;
+  if (b == 0 || b == -1) return b == 0 ? 0 : ($T)(0 - ($U)a);
   return a / b + (a % b != 0 && (a < 0) == (b < 0));
 })"},
     {"unsigned_div", R"(__device__ __forceinline__ $T unsigned_div($T a, $T b) { return b == 0 ? 0 : a / b; })"},
@@ -66,7 +67,7 @@ constexpr auto rows = std::to_array<Row>({
   return min(a, b);
 #endif
 })"},
-    {"absolute", R"(__device__ __forceinline__ $T absolute($T a) { return a < 0 ? -a : a; })"},
+    {"absolute", R"(__device__ __forceinline__ $T absolute($T a) { return a < 0 ? ($T)(0 - ($U)a) : a; })"},
     {"is_nan", R"(__device__ __forceinline__ bool is_nan($T a) { return a != a; })"},
     {"is_inf", R"(__device__ __forceinline__ bool is_inf($T a) { return a - a != a - a && a == a; })"},
     // The remainder with the sign of the divisor.
@@ -251,8 +252,11 @@ std::string CudaPrelude::use(const std::string& function, const std::string& c_t
     if (function == "within") use("report");
     if (function == "f32_from_e5m2") use("f32_from_f16");
     std::string text(rows[index].text);
-    for (std::size_t at = text.find("$T"); at != std::string::npos; at = text.find("$T", at))
-      text.replace(at, 2, c_type);
+    const auto put = [&](std::string_view mark, const std::string& spelling) {
+      for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at)) text.replace(at, mark.size(), spelling);
+    };
+    put("$U", "unsigned " + c_type);
+    put("$T", c_type);
     texts_.emplace(fmt::format("{:03}{}", index, c_type), text);
     return function;
   }

@@ -198,13 +198,24 @@ LoadedPlan::Launch LoadedPlan::prepare(const Kernel& kernel) const {
   return result;
 }
 
-// Whether every tensor that the kernel stores to has no elements (a persistent grid has blocks all the same).
+// Whether every tensor that the kernel stores to has no elements (a persistent grid has blocks all the same), and it
+// tests no index, whose report would be missed.
 bool LoadedPlan::writes_nothing(const Kernel& kernel) const {
   std::vector<std::string> targets;
+  bool reports = false;
+  walk_expressions(kernel.body, [&](const Expr& top) {
+    walk(top, [&](const Expr& part) {
+      const Load* load = as<Load>(part);
+      reports = reports || (load && load->access.rule.kind == Rule::Kind::Check);
+      return true;
+    });
+  });
   walk(kernel.body, [&](const Stmt& stmt) {
+    if (const Store* store = as<Store>(stmt)) reports = reports || store->target.rule.kind == Rule::Kind::Check;
     if (const Store* store = as<Store>(stmt)) targets.push_back(store->target.buffer);
     const Instr* instr = as<Instr>(stmt);
     if (instr == nullptr) return true;
+    reports = reports || instr->op == "error.report";
     for (const Expr& operand : instr->operands) {
       if (const Load* place = as<Load>(operand)) targets.push_back(place->access.buffer);
       const Var* name = as<Var>(operand);
@@ -213,6 +224,7 @@ bool LoadedPlan::writes_nothing(const Kernel& kernel) const {
     }
     return true;
   });
+  if (reports) return false;
   bool has_target = false;
   for (const std::string& target : targets) {
     const auto tensor = find_tensor(plan_, target);

@@ -287,7 +287,8 @@ class Comparer {
         }
       if (devices.cuda) {
         const Outcome outcome = outputs_of("cuda by " + name, plan, [&](Arguments& arguments) { return run_on_cuda(compile_plan(plan, options), arguments); });
-        expect_same("cuda by " + name + " differs", "cuda by " + name, outcome, is_exact && !has_library_);
+        // What `math fast` takes on the device, such as its division, is not what it is here.
+        expect_same("cuda by " + name + " differs", "cuda by " + name, outcome, is_exact && !has_library_ && !is_precision_changed_);
         tally_.count("compared", "cuda by " + name);
       }
     }

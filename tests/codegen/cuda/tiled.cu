@@ -1,5 +1,5 @@
 __device__ __forceinline__ int ceildiv(int a, int b) {
-  if (b == 0 || b == -1) return b == 0 ? 0 : -a;
+  if (b == 0 || b == -1) return b == 0 ? 0 : (int)(0 - (unsigned int)a);
   return a / b + (a % b != 0 && (a < 0) == (b < 0));
 }
 

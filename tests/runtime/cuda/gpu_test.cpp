@@ -2,9 +2,12 @@
 // none.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "ir/diagnostic.h"
@@ -149,6 +152,78 @@ TEST_SUITE("gpu") {
       REQUIRE(report.error.has_value());
       CHECK(report.error->site == 0);
       CHECK(report.error->value == -7);
+    }
+  }
+
+  TEST_CASE("gpu: a scatter into a tensor without elements reports the offender") {
+    const Plan plan = parse_plan(R"(plan f {
+  dim N, M
+  in A: i32[N]
+  out Y: f32[M]
+  error e { 0: Y[index(A[i])] }
+  kernel Y thread grid (ceildiv(N, 32)) block (32) args (A, Y, N, M) {
+    let i = block.x*32 + thread.x
+    if i < N {
+      if not (index(A[i]) < M) {
+        error.report(0, index(A[i]))
+      }
+      if index(A[i]) < M {
+        Y[index(A[i])] = 1.0
+      }
+    }
+  }
+}
+)");
+    for (const Backend backend : {Backend::Nvrtc, Backend::Llvm}) {
+      HostTensor index = make_tensor(Dtype::I32, {1});
+      write_integer(index, 0, 3);
+      Arguments arguments = bind_arguments(plan, {{"A", index}}, {{"N", 1}, {"M", 0}});
+      const RunReport report = run_on_cuda(compile_plan(plan, options_for_gpu(backend)), arguments);
+      REQUIRE(report.error.has_value());
+      CHECK(report.error->value == 3);
+    }
+  }
+
+  TEST_CASE("gpu: the lowest integer stays what it is, and a minus is not lost") {
+    const Plan plan = parse_plan(R"(plan f {
+  dim N
+  in A: i32[N]
+  in B: i32[N]
+  out X: i32[N]
+  out Y: i32[N]
+  out Z: i32[N]
+  kernel X thread grid (ceildiv(N, 32)) block (32) args (A, B, X, Y, Z, N) {
+    let i = block.x*32 + thread.x
+    if i < N {
+      X[i] = abs(A[i]) >> 3
+      Y[i] = (A[i] / B[i]) >> 3
+      Z[i] = max(max(B[i], -A[i]), -5)
+    }
+  }
+}
+)");
+    constexpr std::int64_t lowest = std::numeric_limits<std::int32_t>::min();
+    const std::vector<std::array<std::int64_t, 2>> pairs = {{lowest, -1}, {lowest, 1}, {lowest + 1, -1}, {7, -3}, {-9, -1}, {-40, 2}, {40, -2}};
+    HostTensor a = make_tensor(Dtype::I32, {static_cast<std::int64_t>(pairs.size())});
+    HostTensor b = a;
+    for (std::size_t n = 0; n < pairs.size(); ++n) {
+      write_integer(a, static_cast<std::int64_t>(n), pairs[n][0]);
+      write_integer(b, static_cast<std::int64_t>(n), pairs[n][1]);
+    }
+    for (const Backend backend : {Backend::Nvrtc, Backend::Llvm}) {
+      Arguments arguments = bind_arguments(plan, {{"A", a}, {"B", b}}, {{"N", static_cast<std::int64_t>(pairs.size())}});
+      run_on_cuda(compile_plan(plan, options_for_gpu(backend)), arguments);
+      const auto as_word = [](std::int64_t value) { return static_cast<std::int64_t>(static_cast<std::int32_t>(value)); };
+      for (std::size_t n = 0; n < pairs.size(); ++n) {
+        const auto [x, y] = pairs[n];
+        const auto at = static_cast<std::int64_t>(n);
+        CAPTURE(x);
+        CAPTURE(y);
+        CHECK(read_integer(arguments.tensors.at("X"), at) == as_word(std::abs(x)) >> 3);
+        const std::int64_t quotient = x / y - (x % y != 0 && (x < 0) != (y < 0));
+        CHECK(read_integer(arguments.tensors.at("Y"), at) == as_word(quotient) >> 3);
+        CHECK(read_integer(arguments.tensors.at("Z"), at) == std::max({y, as_word(-x), std::int64_t{-5}}));
+      }
     }
   }
 
