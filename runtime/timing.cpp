@@ -17,6 +17,7 @@ constexpr double warm_up_ms = 40;       // clocks rise under load
 constexpr double graph_below_ms = 0.1;  // launches of that length are measured with their gaps otherwise
 constexpr int most_launches = 200;      // of one candidate in one round
 constexpr int fewest_launches = 3;
+constexpr double slow_ms = 400;         // one launch of that length is its own lead-in
 constexpr std::size_t most_sets = 64;
 constexpr int burst_launches = 8;
 constexpr double single_above_ms = 10'000;  // what takes longer is run once
@@ -43,25 +44,25 @@ class Runner {
   }
   bool by_graph() const { return !graphs_.empty(); }
 
-  // Milliseconds a launch of `count` in a row, with the SM clock while they run.
-  double time_together(std::size_t first, int count, std::optional<int>* clock = nullptr) const {
+  // Milliseconds a launch of `count` in a row.
+  double time_together(std::size_t first, int count) const {
     const Event begin, end;
     begin.record(*stream_);
     for (std::size_t index = 0; index < static_cast<std::size_t>(count); ++index) start(first + index);
     end.record(*stream_);
-    if (clock != nullptr) *clock = sm_clock_mhz();
     stream_->synchronise();
     return end.milliseconds_since(begin) / count;
   }
 
-  // Milliseconds of each of `count` launches, the first on set `first`.
-  std::vector<double> time(std::size_t first, int count) const {
+  // Milliseconds of each of `count` launches, the first on set `first`, with the SM clock while they run.
+  std::vector<double> time(std::size_t first, int count, std::optional<int>* clock = nullptr) const {
     std::vector<std::pair<Event, Event>> events(static_cast<std::size_t>(count));
     for (std::size_t index = 0; index < events.size(); ++index) {
       events[index].first.record(*stream_);
       start(first + index);
       events[index].second.record(*stream_);
     }
+    if (clock != nullptr) *clock = sm_clock_mhz();
     stream_->synchronise();
     std::vector<double> times;
     for (const auto& [begin, end] : events) times.push_back(end.milliseconds_since(begin));
@@ -133,7 +134,7 @@ std::vector<Timing> time_candidates(const std::vector<const Candidate*>& candida
       estimate = warm_up(runner);
     }
     timing.by_graph = runner.by_graph();
-    launches.push_back(std::clamp(static_cast<int>(options.round_ms / estimate), fewest_launches, most_launches));
+    launches.push_back(std::clamp(static_cast<int>(options.round_ms / estimate), estimate > slow_ms ? 1 : fewest_launches, most_launches));
     timings.push_back(timing);
     runners.push_back(std::move(runner));
   }
@@ -154,10 +155,9 @@ std::vector<Timing> time_candidates(const std::vector<const Candidate*>& candida
       double led = 0;  // launches that are not counted, until the clock is this candidate's own
       do led += std::max(runners[index].time_together(static_cast<std::size_t>(round), launches[index]), 1e-3) * launches[index];
       while (led < options.lead_in_ms);
-      medians[index].push_back(median_of(runners[index].time(static_cast<std::size_t>(round) + 1, launches[index])));
-      timings[index].launches += launches[index];
       std::optional<int> clock;
-      runners[index].time_together(static_cast<std::size_t>(round), launches[index], &clock);
+      medians[index].push_back(median_of(runners[index].time(static_cast<std::size_t>(round) + 1, launches[index], &clock)));
+      timings[index].launches += launches[index];
       if (clock) timings[index].round_mhz.push_back(*clock);
     }
   std::vector<std::vector<double>> bursts(candidates.size());

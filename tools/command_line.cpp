@@ -101,6 +101,7 @@ void add_options(CLI::App& app, const VerbRow& verb, Options& options) {
         app.add_option("--gpu", options.gpu, "whose rates the counts are held against: h200, h100, a100, l4, t4, … (default: the GPU's, or the first of --arch); without a GPU and --arch, its architecture too");
         app.add_option("--peers", options.peers, "rows of other programs, as peers.py --json writes them");
         app.add_option("--sweep", options.sweep, "T=8,16,32: the last rung for each value of a schedule's parameter")->expected(1);
+        app.add_flag("--each-schedule", options.each_schedule, "a rung for each schedule of the fn, in the order of the program, instead of one for each line");
         app.add_flag("--code", options.code, "with --json: the program, and IR, CUDA C, PTX and SASS of each row");
         break;
       case 'g':

@@ -26,28 +26,22 @@ ExitCode show(const Options& options, const Ladder& ladder) {
   return has_wrong_row(ladder) ? ExitCode::WrongResult : ExitCode::Success;
 }
 
+// All verbs time alike, so that a ladder agrees with a bench: long enough for the power state to settle, then rounds there and
+// back, in which each candidate has the clock to itself before its launches count.
 MeasureRequest request_of(const Options& options, const char* verb) {
   MeasureRequest request;
   request.verb = verb;
   request.timing.rounds = options.rounds;
-  request.timing.lead_in_ms = 200;  // a rung's clock is its own, not that of the rung before
+  request.timing.settle_ms = 2000;
+  request.timing.lead_in_ms = 250;
+  request.timing.round_ms = 200;
   request.timing.once = options.once;
   return request;
 }
 
-// A few rivals, compared to the percent: long enough for the power state to settle, and from an idle GPU too.
-void settle(TimingOptions& timing) {
-  timing.settle_ms = 2000;
-  timing.lead_in_ms = 250;
-  timing.round_ms = 200;
-  timing.pause_ms = 300;
-}
+// For a few rivals: from an idle GPU too, where no power limit holds them.
+void add_bursts(TimingOptions& timing) { timing.pause_ms = 300; }
 
-// `T=8,16,32`: the name and its values.
-struct Sweep {
-  std::string name;
-  std::vector<std::string> values;
-};
 Sweep read_sweep(const Options& options, const LoadedProgram& loaded) {
   Sweep sweep;
   const std::string& text = options.sweep;
@@ -57,8 +51,11 @@ Sweep read_sweep(const Options& options, const LoadedProgram& loaded) {
   sweep.name = text.substr(0, equals);
   for (std::size_t start = equals + 1; start <= text.size();) {
     const std::size_t comma = std::min(text.find(',', start), text.size());
-    sweep.values.push_back(text.substr(start, comma - start));
-    if (sweep.values.back().empty()) throw refuse("has an empty value", "write --sweep T=8,16,32");
+    const std::string value = text.substr(start, comma - start);
+    if (value.empty()) throw refuse("has an empty value", "write --sweep T=8,16,32");
+    char* end = nullptr;
+    sweep.values.push_back(std::strtoll(value.c_str(), &end, 10));
+    if (*end != '\0') throw refuse(fmt::format("has the value `{}`, which is no integer", value), "write --sweep T=8,16,32");
     start = comma + 1;
   }
   const TensorFn& fn = choose_fn(loaded.program, options.fn);
@@ -70,37 +67,6 @@ Sweep read_sweep(const Options& options, const LoadedProgram& loaded) {
       known += fmt::format("{}{} of \"{}\"", known.empty() ? "" : ", ", parameter.name, schedule.name);
     }
   throw refuse(fmt::format("names no parameter of a schedule of `{}`", fn.name), known.empty() ? "write one: schedule … \"name\" (T = 16) { … }" : "parameters are " + known);
-}
-
-// The last rung for each value, a row each. A value that a line refuses is a row that says so.
-Ladder sweep_of(const Options& options, const LoadedProgram& loaded, MeasureRequest request) {
-  const Sweep sweep = read_sweep(options, loaded);
-  request.every_rung = false;
-  request.loops = false;
-  Ladder all;
-  std::vector<LadderRow> others;
-  for (const std::string& value : sweep.values) {
-    Options one = options;
-    one.sets.push_back(sweep.name + "=" + value);
-    LadderRow row;
-    try {
-      Ladder ladder = measure(one, loaded, request);
-      for (LadderRow& each : ladder.rows)
-        if (each.kind == RowKind::Rung) row = std::move(each);
-        else others.push_back(std::move(each));
-      ladder.rows = std::move(all.rows);
-      all = std::move(ladder);
-    } catch (const UserError& error) {
-      row.note = fmt::format("refused: {}", error.diagnostics().front().message);
-    }
-    row.name = fmt::format("{} = {}", sweep.name, value);
-    all.rows.push_back(std::move(row));
-    request.hand = request.with_library = false;  // once is enough
-  }
-  if (all.fn.empty()) throw UserError({}, fmt::format("`--sweep {}`: every value is refused; {}", options.sweep, all.rows.front().note));
-  for (LadderRow& row : others) all.rows.push_back(std::move(row));
-  for (LadderRow& row : all.rows) row.verdict.clear();  // the values do not build on each other
-  return all;
 }
 
 }  // namespace
@@ -120,7 +86,14 @@ Ladder ladder_of(const Options& given, bool with_code) {
   request.with_library = true;
   request.parts = true;
   request.code = with_code;
-  Ladder ladder = options.sweep.empty() ? measure(options, loaded, request) : sweep_of(options, loaded, request);
+  if (options.each_schedule) {
+    if (!options.sweep.empty() || !options.schedule.empty() || !options.then.empty()) throw UserError({}, "--each-schedule takes every schedule of the fn, and --schedule, --then and --sweep name one", "leave one of them out");
+    if (loaded.plan) throw UserError({}, "--each-schedule needs a program, and a plan file has no schedules");
+    request.every_schedule = true;
+  }
+  if (!options.sweep.empty()) request.sweep = read_sweep(options, loaded);
+  request.loops &= !request.sweep;  // once is enough, in a ladder of lines
+  Ladder ladder = measure(options, loaded, request);
   if (!options.peers.empty()) add_peers(ladder, options.peers);
   return ladder;
 }
@@ -140,7 +113,7 @@ ExitCode compare_verb(const Options& options) {
   request.every_rung = false;
   if (options.others.empty()) request.backends = {Backend::Nvrtc, Backend::Llvm};
   else request.backends = {options.backend == "llvm" ? Backend::Llvm : Backend::Nvrtc};
-  settle(request.timing);
+  add_bursts(request.timing);
   request.hand = true;
   request.hand_file = options.hand_file;
   request.others = options.others;
@@ -157,7 +130,7 @@ ExitCode bench_verb(const Options& options) {
   request.code = !options.record.empty();
   request.every_rung = false;
   request.backends = {Backend::Nvrtc, Backend::Llvm};
-  settle(request.timing);
+  add_bursts(request.timing);
   request.with_library = true;
   ExitCode code = ExitCode::Success;
   std::vector<std::string> objects;  // --json gives one array

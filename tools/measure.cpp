@@ -19,6 +19,7 @@
 #include "runtime/library/ladder/parts.h"
 #include "runtime/library/ladder/sass.h"
 #include "runtime/library/verdict.h"
+#include "runtime/parallel.h"
 #include "runtime/plan_ptx.h"
 #include "runtime/ptx/ptx.h"
 #include "tools/progress.h"
@@ -74,6 +75,7 @@ struct Entry {
   std::optional<HandPtx> hand_ptx;
   const Rung* rung = nullptr;
   std::unique_ptr<Candidate> candidate;
+  bool has_code() const { return plan || hand; }
 };
 
 std::string_view backend_name(Backend backend) { return backend == Backend::Llvm ? "llvm" : "nvrtc"; }
@@ -95,6 +97,14 @@ void keep_fewest_warps(LadderRow& row, const std::optional<Occupancy>& occupancy
   if (occupancy && (!row.occupancy || occupancy->warps < row.occupancy->warps)) row.occupancy = occupancy;
 }
 
+// A value of a sweep.
+struct Swept {
+  std::string name;
+  const Rung* rung = nullptr;  // null: refused
+  std::vector<std::string> lines;
+  std::string refusal;
+};
+
 class Measuring {
  public:
   Measuring(const Options& options, const LoadedProgram& loaded, const MeasureRequest& request) : options_(options), loaded_(loaded), request_(request) {}
@@ -105,12 +115,12 @@ class Measuring {
     Settings settings = bench_settings(options_, loaded_.program, fn, &bench);
     if (options_.device == "cpu" || options_.device == "interpreter")
       throw UserError({}, fmt::format("`--device {}`: times are taken on a GPU only", options_.device), "take --device sim: the rungs are compiled and checked on the simulator, hand kernels on the PTX machine");
-    call_ = prepare_with(loaded_, fn, settings);
+    call_ = request_.sweep ? prepare_sweep(fn, settings) : prepare_with(loaded_, fn, settings);
     std::vector<GpuInfo> gpus = list_gpus();
     has_gpu_ = !gpus.empty() && call_.settings.execution.device == DeviceKind::Cuda;
     result_.verb = request_.verb;
     result_.fn = fn.name;
-    result_.schedule = call_.selection.made_by_rules ? "by rules" : call_.selection.schedule;
+    result_.schedule = request_.every_schedule ? "" : call_.selection.made_by_rules ? "by rules" : call_.selection.schedule;
     result_.bench = bench ? bench->name : "";
     result_.dims = call_.dims;
     result_.device = has_gpu_ ? gpus[0].name : gpus.empty() ? "no GPU" : "sim, without times";
@@ -123,16 +133,19 @@ class Measuring {
     work_ = work_of(fn, call_.dims);
     result_.work_operations = work_.operations;
     result_.compulsory_bytes = work_.bytes;
-    compile_rungs();
+    if (request_.sweep) compile_sweep();
+    else if (request_.every_schedule) compile_schedules(settings);
+    else compile_rungs();
     compile_others(settings);
     compile_hands();
     if (request_.parts) count();
+    if (has_gpu_) result_.protocol = request_.timing;
     if (has_gpu_) on_gpu();
     else on_simulator();
     if (request_.code) add_forms();
     if (request_.loops) time_loops();
     for (Entry& entry : entries_) result_.rows.push_back(std::move(entry.row));
-    add_verdicts(result_);
+    if (!request_.sweep) add_verdicts(result_);  // the values do not build on each other
     return std::move(result_);
   }
 
@@ -152,19 +165,83 @@ class Measuring {
       for (Backend backend : request_.backends) {
         progress_.step(fmt::format("compile rung {} of {}", n, call_.rungs.size() - 1));
         const std::string name = n == 0 ? "(lowered)" : call_.rungs[n].line;
-        compile_rung(&call_.rungs[n], request_.every_rung ? name : result_.schedule.empty() ? "generated" : "\"" + result_.schedule + "\"", backend);
+        compile_rung(&call_.rungs[n], request_.every_rung ? name : result_.schedule.empty() ? "generated" : "\"" + result_.schedule + "\"", backend, lines_of(call_.rungs, n + 1));
         Entry& entry = entries_.back();
         std::string code = code_of(*entry.plan);
         if (request_.every_rung && request_.backends.size() == 1) {
           entry.row.same_code = !before.empty() && code == before;
+          if (entry.row.same_code) keep_resources(entry.row, entries_[entries_.size() - 2].row);
           before = std::move(code);
         }
       }
   }
 
+  // The call for each value of the sweep; the first that is not refused stands for all.
+  PreparedCall prepare_sweep(const TensorFn& fn, const Settings& settings) {
+    std::optional<PreparedCall> first;
+    for (const std::int64_t value : request_.sweep->values) {
+      Settings own = settings;
+      own.schedule.parameters[request_.sweep->name] = value;
+      Swept swept{fmt::format("{} = {}", request_.sweep->name, value), nullptr, {}, ""};
+      try {
+        PreparedCall call = prepare_with(loaded_, fn, own);
+        swept.lines = lines_of(call.rungs, call.rungs.size());
+        others_.push_back(call.rungs.back());
+        swept.rung = &others_.back();
+        if (!first) first = std::move(call);
+      } catch (const UserError& error) {
+        swept.refusal = error.diagnostics().front().message;
+      }
+      swept_.push_back(std::move(swept));
+    }
+    if (!first) throw UserError({}, fmt::format("every value of `{}` is refused; {}", request_.sweep->name, swept_.front().refusal));
+    return std::move(*first);
+  }
+
+  void compile_sweep() {
+    for (const Swept& swept : swept_) {
+      progress_.step("compile " + swept.name);
+      if (swept.rung != nullptr) compile_rung(swept.rung, swept.name, request_.backends.front(), swept.lines);
+      else add_absent(swept.name, "refused: " + swept.refusal);
+    }
+  }
+
+  // The lowered plan, then each schedule of the fn, in the order of the program.
+  void compile_schedules(const Settings& settings) {
+    compile_rung(&call_.rungs.front(), "(lowered)", request_.backends.front(), {});
+    for (const auto& [schedule, against] : weigh_schedules(loaded_.program, *call_.fn, call_.dims, settings.schedule)) {
+      progress_.step(fmt::format("compile \"{}\"", schedule->name));
+      if (!against.empty()) {
+        add_absent(schedule->name, fmt::format("passed over: {}", fmt::join(against, "; ")));
+        continue;
+      }
+      Settings own = settings;
+      own.schedule.schedule = schedule->name;
+      PreparedCall call = prepare_with(loaded_, *call_.fn, own);
+      others_.push_back(call.rungs.back());
+      compile_rung(&others_.back(), schedule->name, request_.backends.front(), lines_of(call.rungs, call.rungs.size()));
+    }
+  }
+
+  // A row without a kernel, and why.
+  void add_absent(const std::string& name, std::string note) {
+    Entry& entry = entries_.emplace_back();
+    entry.row.name = name;
+    entry.row.backend = backend_name(request_.backends.front());
+    entry.row.note = std::move(note);
+  }
+
+  // Lines of the schedule that the first `count` rungs stand for.
+  static std::vector<std::string> lines_of(const std::vector<Rung>& rungs, std::size_t count) {
+    std::vector<std::string> lines;
+    for (std::size_t n = 1; n < count; ++n) lines.push_back(rungs[n].line);
+    return lines;
+  }
+
   // Finishes and compiles the plan of `rung`, which outlives the entry.
-  void compile_rung(const Rung* rung, std::string name, Backend backend) {
+  void compile_rung(const Rung* rung, std::string name, Backend backend, std::vector<std::string> lines) {
     Entry entry;
+    entry.row.lines = std::move(lines);
     entry.rung = rung;
     entry.row.name = std::move(name);
     entry.row.backend = backend_name(backend);
@@ -184,6 +261,12 @@ class Measuring {
     entries_.push_back(std::move(entry));
   }
 
+  // Of the same code, which an assembler with a cache of its own may have reported once.
+  static void keep_resources(LadderRow& row, const LadderRow& of) {
+    row.registers = of.registers, row.spill_bytes = of.spill_bytes, row.shared_bytes = of.shared_bytes, row.threads = of.threads;
+    row.occupancy = of.occupancy, row.instructions = of.instructions;
+  }
+
   // Each other schedule, or plan file, on the same tensors.
   void compile_others(const Settings& settings) {
     for (const std::string& other : request_.others) {
@@ -196,9 +279,10 @@ class Measuring {
         own.schedule.schedule = other;
       }
       PreparedCall call = prepare_with(loaded, *call_.fn, own);
+      const std::vector<std::string> lines = lines_of(call.rungs, call.rungs.size());
       others_.push_back(std::move(call.rungs.back()));
       const std::string name = is_plan_file(other) ? other : "\"" + call.selection.schedule + "\"";
-      for (Backend backend : request_.backends) compile_rung(&others_.back(), name, backend);
+      for (Backend backend : request_.backends) compile_rung(&others_.back(), name, backend, lines);
     }
   }
 
@@ -280,18 +364,21 @@ class Measuring {
   // Blocks of each kernel on the PTX machine, at the sizes of the call, on tensors without data.
   void count() {
     if (card_ == nullptr) {
-      for (Entry& entry : entries_) entry.row.not_counted.push_back(fmt::format("no rates of {} ({}) are known: name a card by --gpu", result_.device, result_.arch));
+      for (Entry& entry : entries_)
+        if (entry.has_code()) entry.row.not_counted.push_back(fmt::format("no rates of {} ({}) are known: name a card by --gpu", result_.device, result_.arch));
       return;
     }
-    Arguments arguments = arguments_without_data();
-    for (Entry& entry : entries_) {
-      if (entry.row.same_code) continue;
-      progress_.step(fmt::format("count `{}`", entry.row.name));
+    progress_.step(fmt::format("count {} kernels on the PTX machine", entries_.size()));
+    const Plan& signature = signature_of();
+    for_each_in_parallel(entries_.size(), [&](std::size_t n) {
+      Entry& entry = entries_[n];
+      if (entry.row.same_code || !entry.has_code()) return;
+      Arguments arguments = arguments_without_data();
       std::vector<std::string> open = std::move(entry.row.not_counted);
-      const std::vector<GridCounts> counts = entry.plan ? count_on_ptx(entry.plan->plan, arguments, entry.plan->options) : count_hand_on_ptx(*entry.hand_ptx, signature_of(), arguments);
+      const std::vector<GridCounts> counts = entry.plan ? count_on_ptx(entry.plan->plan, arguments, entry.plan->options) : count_hand_on_ptx(*entry.hand_ptx, signature, arguments);
       add_parts(entry.row, work_, counts, *card_, has_tensor_instructions(entry.row.instructions));
       entry.row.not_counted.insert(entry.row.not_counted.begin(), open.begin(), open.end());
-    }
+    });
   }
 
   Arguments arguments_without_data() {
@@ -309,11 +396,12 @@ class Measuring {
   }
 
   void add_forms() {
-    for (Entry& entry : entries_) {
-      progress_.step(fmt::format("texts of `{}`", entry.row.name));
+    progress_.step(fmt::format("texts of {} rows", entries_.size()));
+    for_each_in_parallel(entries_.size(), [&](std::size_t n) {
+      Entry& entry = entries_[n];
       if (entry.rung) entry.row.forms = forms_of(entry.rung->plan, entry.plan->options, &entry.row.note);
       else if (entry.hand) entry.row.forms = forms_of(entry.hand->program, result_.arch, &entry.row.note);
-    }
+    });
   }
 
   // The naive plan on this host: on one core, and on all.
@@ -360,7 +448,8 @@ class Measuring {
       entry.row.check = "not checked: a plan file says no definition (give the fn by -e)";
       return;
     }
-    Verdict verdict = judge(*call_.fn, plan, inputs, dims, results, options_.bound == "worst", 200'000'000);
+    if (!reference_) reference_ = reference_of(*call_.fn, inputs, dims, options_.bound == "worst", 200'000'000);
+    const Verdict verdict = judge(*reference_, plan, results);
     entry.row.is_wrong = !verdict.is_right();
     entry.row.check = verdict.is_right() ? fmt::format("right ({:.2f} of the bound)", verdict.worst_ratio) : verdict.text;
   }
@@ -372,6 +461,7 @@ class Measuring {
     Arguments arguments = bind_arguments(signature_of(), inputs, call_.dims);
     if (request_.check && !options_.once)
       for (Entry& entry : entries_) {
+        if (!entry.has_code() || entry.row.same_code) continue;
         progress_.step(fmt::format("check `{}`", entry.row.name));
         Arguments results = arguments;
         RunReport report = entry.plan ? run_on_cuda(*entry.plan, results) : run_hand_on_cuda(*entry.hand, signature_of(), results);
@@ -383,7 +473,7 @@ class Measuring {
     std::vector<std::size_t> owners;
     for (std::size_t n = 0; n < entries_.size(); ++n) {
       Entry& entry = entries_[n];
-      if (entry.row.same_code) continue;
+      if (entry.row.same_code || !entry.has_code()) continue;
       if (entry.plan) entry.candidate = std::make_unique<PlanCandidate>(entry.row.name, *entry.plan, arguments, tensors, stream);
       else entry.candidate = std::make_unique<HandCandidate>(*entry.hand, plan_for_hands_, arguments, tensors, stream);
       candidates.push_back(entry.candidate.get());
@@ -427,7 +517,7 @@ class Measuring {
     std::map<std::string, HostTensor> inputs = make_inputs(*call_.fn, result_.check_dims, call_.settings.inputs);
     Arguments arguments = bind_arguments(signature_of(), inputs, result_.check_dims);
     for (Entry& entry : entries_) {
-      if (!request_.check || entry.row.same_code) continue;
+      if (!request_.check || entry.row.same_code || !entry.has_code()) continue;
       progress_.step(fmt::format("check `{}` without a GPU", entry.row.name));
       Arguments results = arguments;
       if (!entry.plan) {
@@ -466,7 +556,9 @@ class Measuring {
   Ladder result_;
   std::vector<Entry> entries_;
   std::deque<Rung> others_;
+  std::vector<Swept> swept_;
   std::map<std::string, HostTensor> inputs_;  // at the sizes of the call, once they are made
+  std::optional<Reference> reference_;        // what they should give; one set of inputs is judged
   Plan plan_for_hands_;
   const Card* card_ = nullptr;
   Work work_;

@@ -15,9 +15,17 @@ const BenchItem* choose_bench(const Program& program, const TensorFn& fn, const 
 // `--set` and `--in` as given; without any size, those of the bench (for=small: the small defaults).
 Settings bench_settings(const Options& options, const Program& program, const TensorFn& fn, const BenchItem** bench);
 
+// `T=8,16,32`: a parameter of a schedule, and the values that it takes.
+struct Sweep {
+  std::string name;
+  std::vector<std::int64_t> values;
+};
+
 struct MeasureRequest {
   std::string verb;
   bool every_rung = true;               // else the last one
+  bool every_schedule = false;          // the lowered plan, then the last rung of each schedule of the fn
+  std::optional<Sweep> sweep;           // the last rung for each value
   std::vector<Backend> backends = {Backend::Nvrtc};
   bool both_compile_times = false;      // a row's code by the other generator too, for the time that it takes
   bool loops = false;                   // the plain loops on this host, on one core and on all

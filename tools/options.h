@@ -62,6 +62,7 @@ struct Options {
   std::string gpu;    // whose rates
   std::string peers;  // a file of rows that other programs took
   std::string sweep;  // T=8,16,32
+  bool each_schedule = false;
   bool code = false;  // the texts too
   // records
   std::string record;      // the folder

@@ -181,7 +181,7 @@ ExitCode run_verb(const Options& options) {
   show_results(options, call.fn->params, files, arguments);
 
   std::optional<Verdict> verdict;
-  if (options.check) verdict = judge(*call.fn, plan, inputs, call.dims, arguments, options.bound == "worst");
+  if (options.check) verdict = judge(reference_of(*call.fn, inputs, call.dims, options.bound == "worst"), plan, arguments);
   if (options.json) {
     nlohmann::json out;
     out["fn"] = call.fn->name;

@@ -57,8 +57,7 @@ std::vector<std::int64_t> sample_of(const std::vector<std::int64_t>& shape, std:
 
 }  // namespace
 
-Verdict judge(const TensorFn& fn, const Plan& plan, const std::map<std::string, HostTensor>& inputs, const std::map<std::string, std::int64_t>& dims,
-              const Arguments& results, bool worst_case, std::int64_t most_operations) {
+Reference reference_of(const TensorFn& fn, const std::map<std::string, HostTensor>& inputs, const std::map<std::string, std::int64_t>& dims, bool worst_case, std::int64_t most_operations) {
   Arguments before = bind_arguments(signature_plan(fn), inputs, dims);
   OracleOptions options;
   options.is_worst_case = worst_case;
@@ -81,19 +80,23 @@ Verdict judge(const TensorFn& fn, const Plan& plan, const std::map<std::string, 
       }
       return true;
     });
-  bool sampled = false;
+  Reference reference;
   for (const Param& param : fn.params) {
     if (param.kind == ParamKind::In || recursive) continue;
     const HostTensor& tensor = before.tensors.at(param.name);
     if (tensor.elements() <= most_operations / terms || tensor.elements() < 4096) continue;
     options.sample[param.name] = sample_of(tensor.shape, std::clamp<std::int64_t>(most_operations / terms, 2048, 1 << 20));
-    sampled = true;
+    reference.is_sample = true;
   }
-  const OracleResult oracle = evaluate(fn, before, options);
+  reference.oracle = evaluate(fn, before, options);
+  return reference;
+}
+
+Verdict judge(const Reference& reference, const Plan& plan, const Arguments& results) {
   const std::vector<std::int64_t> tiles = tile_sizes_of(plan);
   Verdict verdict;
   std::string wrong;
-  for (const OracleTensor& output : oracle.outputs) {
+  for (const OracleTensor& output : reference.oracle.outputs) {
     const HostTensor& got = results.tensors.at(output.name);
     const Comparison comparison = compare(output, got, {}, TileSizes(got.shape.size(), tiles));
     verdict.worst_ratio = std::max(verdict.worst_ratio, comparison.worst_ratio);
@@ -102,7 +105,7 @@ Verdict judge(const TensorFn& fn, const Plan& plan, const std::map<std::string, 
     if (!comparison.is_right()) wrong += (wrong.empty() ? "" : "\n") + comparison.text;
   }
   verdict.text = verdict.is_right() ? fmt::format("right: {} elements{}, largest error / bound {:.3f}", verdict.compared,
-                                                  sampled ? " (a sample and the edges)" : "", verdict.worst_ratio)
+                                                  reference.is_sample ? " (a sample and the edges)" : "", verdict.worst_ratio)
                                     : "wrong: " + wrong;
   return verdict;
 }

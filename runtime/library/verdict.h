@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/tensor.h"
+#include "runtime/oracle.h"
 #include "runtime/tensor.h"
 
 namespace tilewright {
@@ -18,10 +19,17 @@ struct Verdict {
   bool is_right() const { return wrong == 0; }
 };
 
-// Compares the outputs in `results` with the fn's definition evaluated on `inputs`. Outputs of more than `most_elements`
-// elements are compared on a random sample and all edge tiles of `tiles` elements an axis (the last rows and columns).
-Verdict judge(const TensorFn& fn, const Plan& plan, const std::map<std::string, HostTensor>& inputs, const std::map<std::string, std::int64_t>& dims,
-              const Arguments& results, bool worst_case = false, std::int64_t most_operations = 2'000'000'000);
+// What the outputs of a call should be. Of an output that takes more than `most_operations` a random sample and elements
+// near the edges (the last rows and columns).
+struct Reference {
+  OracleResult oracle;
+  bool is_sample = false;
+};
+Reference reference_of(const TensorFn& fn, const std::map<std::string, HostTensor>& inputs, const std::map<std::string, std::int64_t>& dims, bool worst_case = false,
+                       std::int64_t most_operations = 2'000'000'000);
+
+// Compares the outputs in `results`; the tile sizes of the plan help to say where they are wrong.
+Verdict judge(const Reference& reference, const Plan& plan, const Arguments& results);
 
 // The constant tile sizes of a plan by axis name of the target, for the description of a wrong box.
 std::vector<std::int64_t> tile_sizes_of(const Plan& plan);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "ir/diagnostic.h"
 #include "runtime/disassemble.h"
@@ -43,6 +44,7 @@ LadderRow counted(const char* file, const char* schedule, const DimMap& dims) {
   Arguments arguments = without_data(fn, dims);
   LadderRow row;
   row.name = rungs.back().line;
+  for (std::size_t n = 1; n < rungs.size(); ++n) row.lines.push_back(rungs[n].line);
   add_parts(row, work_of(fn, dims), count_on_ptx(thread_stage(rungs.back().plan, target_for("sm_90a")), arguments, {}), card_by_name("h200"), false);
   CAPTURE(row.not_counted.empty() ? "" : row.not_counted.front());
   CHECK(row.not_counted.empty());
@@ -75,6 +77,9 @@ Ladder small_ladder() {
   row.timing->median_ms = 1.5;
   row.timing->round_ms = {1.4, 1.5};
   row.timing->round_mhz = {1980, 1975};
+  row.lines = {"tile block i 16"};
+  ladder.protocol = TimingOptions{};
+  ladder.protocol->lead_in_ms = 250;
   row.compile = {{"nvrtc", 0.25, 80}};
   row.occupancy = Occupancy{8, 64, 64, "threads"};
   row.instructions = {{"LDG.128", 4}, {"FFMA", 64}};
@@ -224,12 +229,65 @@ TEST_SUITE("tools") {
       return changed;
     };
     CHECK(refusal(text.substr(0, text.size() / 2)) == "`x.json` cannot be read: it is no JSON, or it was cut off");
-    CHECK(refusal(replaced("\"tilewright_ladder\": 1", "\"tilewright_ladder\": 2")) == "`x.json` cannot be read: it is of version 2, and this program reads up to 1");
+    CHECK(refusal(replaced("\"tilewright_ladder\": 2", "\"tilewright_ladder\": 3")) == "`x.json` cannot be read: it is of version 3, and this program reads up to 2");
     CHECK(refusal("{}") == "`x.json` cannot be read: it is no ladder of Tilewright");
     CHECK(refusal("[1]") == "`x.json` cannot be read: it is no ladder of Tilewright");
     CHECK(refusal(replaced("\"busiest\"", "\"busyest\"")) == "`x.json` cannot be read: the field `busiest` is missing");
     CHECK(refusal(replaced("\"registers\": 0", "\"registers\": \"no\"")) == "`x.json` cannot be read: the field `registers` has the wrong type");
     CHECK(refusal(replaced("\"kind\": \"rung\"", "\"kind\": \"stair\"")) == "`x.json` cannot be read: no row is of the kind `stair`");
+  }
+
+  TEST_CASE("ladder: JSON of the first version is read, without what it did not say") {
+    nlohmann::ordered_json old = nlohmann::ordered_json::parse(json_of(small_ladder()));
+    old["tilewright_ladder"] = 1;
+    old.erase("protocol");
+    for (nlohmann::ordered_json& row : old["rows"]) row.erase("lines");
+    const Ladder ladder = ladder_of_json(old.dump(), "x.json");
+    CHECK_FALSE(ladder.protocol);
+    CHECK(ladder.rows[0].lines.empty());
+    CHECK(ladder.rows[0].timing->round_mhz == std::vector<int>{1980, 1975});
+    old["tilewright_ladder"] = 2;
+    CHECK_THROWS_WITH_AS(ladder_of_json(old.dump(), "x.json"), doctest::Contains("the field `lines` is missing"), UserError);
+  }
+
+  TEST_CASE("ladder: a time by rounds differs where no round of one is as fast as one of the other") {
+    const auto verdict = [](std::vector<double> before, std::vector<double> now) {
+      Ladder ladder;
+      for (const std::vector<double>& rounds : {before, now}) {
+        Timing timing;
+        timing.round_ms = rounds;
+        timing.median_ms = median_of(rounds);
+        timing.lowest_ms = *std::min_element(rounds.begin(), rounds.end());
+        timing.highest_ms = *std::max_element(rounds.begin(), rounds.end());
+        ladder.rows.emplace_back().timing = timing;
+      }
+      add_verdicts(ladder);
+      return ladder.rows[1].verdict;
+    };
+    CHECK(verdict({10.0, 10.1, 10.0}, {9.8, 9.8, 9.9}).starts_with("paid      the time fell 1.02x"));
+    CHECK(verdict({9.8, 9.8, 9.9}, {10.0, 10.1, 10.0}).starts_with("cost      the time rose 1.02x"));
+    CHECK(verdict({0.2044, 0.2050, 0.2120}, {0.2173, 0.2100, 0.2200}) == "no change the time is the same, as far as the rounds tell: 0.2044 ms to 0.2120 ms before, 0.2100 ms to 0.2200 ms now");
+    CHECK(verdict({10.0, 10.0}, {9.95, 9.96}).starts_with("no change the time is the same"));  // less than a percent
+    CHECK(verdict({10.0}, {9.7}) == "no change the time is the same within 5 %");               // one round has no spread
+  }
+
+  TEST_CASE("ladder: each schedule of a fn is a rung, and one passed over says why") {
+    if (!find_tool(Tool::Nvrtc)) TILEWRIGHT_SKIP("NVRTC was not found");
+    Options options;
+    options.file = example("ch02_vecadd/vecadd.tw");
+    options.device = "sim";
+    options.sets = {"N=1001"};
+    options.each_schedule = true;
+    const Ladder ladder = ladder_of(options, false);
+    std::vector<std::string> rungs;
+    for (const LadderRow& row : ladder.rows)
+      if (row.kind == RowKind::Rung) rungs.push_back(row.name + (row.note.empty() ? "" : " " + row.note));
+    CHECK(rungs == std::vector<std::string>{"(lowered)", "ch2", "two neighbours", "two strided", "vector passed over: `N % 4 == 0` does not hold"});
+    const auto neighbours = std::find_if(ladder.rows.begin(), ladder.rows.end(), [](const LadderRow& row) { return row.name == "two neighbours"; });
+    CHECK(neighbours->lines == std::vector<std::string>{"tile block i 256", "bind i thread.x", "coarsen i 2 by 2"});
+    CHECK_FALSE(neighbours->verdict.empty());  // held against the schedule before
+    options.schedule = "ch2";
+    CHECK_THROWS_WITH_AS(ladder_of(options, false), doctest::Contains("--each-schedule takes every schedule"), UserError);
   }
 
   TEST_CASE("ladder: rows of peers are those of the bench, and a bad file is refused") {
@@ -296,6 +354,10 @@ TEST_SUITE("tools") {
     CHECK_THROWS_WITH_AS(ladder_of(options, false), doctest::Contains("names no parameter"), UserError);
     options.sweep = "T=";
     CHECK_THROWS_WITH_AS(ladder_of(options, false), doctest::Contains("is no NAME=VALUE,VALUE"), UserError);
+    options.sweep = "T=8,x";
+    CHECK_THROWS_WITH_AS(ladder_of(options, false), doctest::Contains("has the value `x`, which is no integer"), UserError);
+    options.sweep = "T=64,128";
+    CHECK_THROWS_WITH_AS(ladder_of(options, false), doctest::Contains("every value of `T` is refused; "), UserError);
     options.sweep = "T=8,,16";
     CHECK_THROWS_WITH_AS(ladder_of(options, false), doctest::Contains("has an empty value"), UserError);
   }

@@ -1,6 +1,7 @@
 // The ladder as JSON and back. Each field is named once, in a function that both directions use.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -28,6 +29,10 @@ void fields(Fields& f, AccessRow& x) {
 template <class Fields>
 void fields(Fields& f, Form& x) { f("name", x.name), f("above", x.above), f("text", x.text), f("origin", x.origin); }
 template <class Fields>
+void fields(Fields& f, TimingOptions& x) {
+  f("rounds", x.rounds), f("settle_ms", x.settle_ms), f("lead_in_ms", x.lead_in_ms), f("round_ms", x.round_ms), f("pause_ms", x.pause_ms), f("once", x.once);
+}
+template <class Fields>
 void fields(Fields& f, Timing& x) {
   f("median_ms", x.median_ms), f("lowest_ms", x.lowest_ms), f("highest_ms", x.highest_ms), f("launches", x.launches), f("by_graph", x.by_graph), f("single", x.is_single), f("share", x.share);
   f("round_ms", x.round_ms), f("round_mhz", x.round_mhz), f("burst_ms", x.burst_ms);
@@ -38,12 +43,14 @@ void fields(Fields& f, LadderRow& x) {
   f("shared_bytes", x.shared_bytes), f("threads", x.threads), f("kernels", x.kernels), f("same_code", x.same_code), f("occupancy", x.occupancy), f("instructions", x.instructions);
   f("parts", x.parts), f("busiest", x.busiest), f("least_ms", x.least_ms), f("not_counted", x.not_counted), f("accesses", x.accesses), f("forms", x.forms), f("check", x.check);
   f("wrong", x.is_wrong), f("note", x.note), f("verdict", x.verdict), f("next", x.next);
+  f.since(2, "lines", x.lines);
 }
 template <class Fields>
 void fields(Fields& f, Ladder& x) {
   f("verb", x.verb), f("fn", x.fn), f("schedule", x.schedule), f("bench", x.bench), f("program", x.program), f("program_file", x.program_file), f("dims", x.dims), f("device", x.device);
   f("driver", x.driver), f("arch", x.arch), f("card", x.card), f("card_title", x.card_title), f("check_dims", x.check_dims), f("work_operations", x.work_operations);
   f("compulsory_bytes", x.compulsory_bytes), f("rows", x.rows);
+  f.since(2, "protocol", x.protocol);
 }
 
 template <class Fields>
@@ -57,6 +64,8 @@ struct Writer {
 
   template <class T>
   void operator()(const char* name, T& value) { out[name] = json(value); }
+  template <class T>
+  void since(int, const char* name, T& value) { out[name] = json(value); }
 
   static Json json(const std::string& value) { return value; }
   static Json json(bool value) { return value; }
@@ -98,6 +107,12 @@ struct Writer {
 
 struct Reader {
   const Json& in;
+  int version;  // of the file: what came later keeps its value
+
+  template <class T>
+  void since(int first, const char* name, T& value) {
+    if (version >= first) (*this)(name, value);
+  }
 
   template <class T>
   void operator()(const char* name, T& value) {
@@ -110,12 +125,12 @@ struct Reader {
     }
   }
 
-  static void take(const Json& json, std::string& value) { value = json.get<std::string>(); }
-  static void take(const Json& json, bool& value) { value = json.get<bool>(); }
-  static void take(const Json& json, int& value) { value = json.get<int>(); }
-  static void take(const Json& json, std::int64_t& value) { value = json.get<std::int64_t>(); }
-  static void take(const Json& json, double& value) { value = json.is_null() ? 0 : json.get<double>(); }
-  static void take(const Json& json, RowKind& value) {
+  void take(const Json& json, std::string& value) const { value = json.get<std::string>(); }
+  void take(const Json& json, bool& value) const { value = json.get<bool>(); }
+  void take(const Json& json, int& value) const { value = json.get<int>(); }
+  void take(const Json& json, std::int64_t& value) const { value = json.get<std::int64_t>(); }
+  void take(const Json& json, double& value) const { value = json.is_null() ? 0 : json.get<double>(); }
+  void take(const Json& json, RowKind& value) const {
     for (const RowKind kind : {RowKind::Loops, RowKind::Rung, RowKind::Hand, RowKind::Library, RowKind::Peer})
       if (json.get<std::string>() == name_of(kind)) {
         value = kind;
@@ -123,30 +138,51 @@ struct Reader {
       }
     throw UserError({}, fmt::format("no row is of the kind `{}`", json.get<std::string>()));
   }
-  static void take(const Json& json, Sizes& value) {
+  void take(const Json& json, Sizes& value) const {
     for (const auto& [name, size] : json.items()) value[name] = size.get<std::int64_t>();
   }
-  static void take(const Json& json, std::vector<std::pair<std::string, std::string>>& value) {
+  void take(const Json& json, std::vector<std::pair<std::string, std::string>>& value) const {
     for (const auto& [name, text] : json.items()) value.emplace_back(name, text.get<std::string>());
   }
-  static void take(const Json& json, std::vector<std::pair<std::string, int>>& value) {
+  void take(const Json& json, std::vector<std::pair<std::string, int>>& value) const {
     for (const auto& [name, count] : json.items()) value.emplace_back(name, count.get<int>());
   }
   template <class T>
-  static void take(const Json& json, std::vector<T>& value) {
+  void take(const Json& json, std::vector<T>& value) const {
     if (!json.is_array()) throw UserError({}, "a list is needed where there is none");
     for (const Json& each : json) take(each, value.emplace_back());
   }
   template <class T>
-  static void take(const Json& json, std::optional<T>& value) {
+  void take(const Json& json, std::optional<T>& value) const {
     if (!json.is_null()) take(json, value.emplace());
   }
   template <class T>
-  static void take(const Json& json, T& value) {
-    Reader reader{json};
+  void take(const Json& json, T& value) const {
+    Reader reader{json, version};
     fields(reader, value);
   }
 };
+
+// What fits on a line, and lists of numbers however long, stand on one.
+void print_json(const Json& json, std::string indent, std::string& out) {
+  const bool is_flat = json.is_array() && std::all_of(json.begin(), json.end(), [](const Json& each) { return each.is_number(); });
+  const std::string line = json.is_structured() && !is_flat && json.size() > 12 ? "" : json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (!json.is_structured() || is_flat || (!line.empty() && line.size() <= 160)) {
+    out += line;
+    return;
+  }
+  indent += ' ';
+  const char* separator = "\n";
+  out += json.is_array() ? '[' : '{';
+  for (const auto& [name, each] : json.items()) {
+    out += separator + indent;
+    if (json.is_object()) out += Json(name).dump() + ": ";
+    print_json(each, indent, out);
+    separator = ",\n";
+  }
+  indent.pop_back();
+  out += "\n" + indent + (json.is_array() ? "]" : "}");
+}
 
 template <class T>
 std::string versioned_json(const char* kind, int version, const T& value) {
@@ -154,7 +190,9 @@ std::string versioned_json(const char* kind, int version, const T& value) {
   out[kind] = version;
   Writer writer{out};
   fields(writer, const_cast<T&>(value));
-  return out.dump(1, ' ', false, Json::error_handler_t::replace);
+  std::string text;
+  print_json(out, "", text);
+  return text;
 }
 
 // `what` is what the text should be, for people.
@@ -172,7 +210,7 @@ T read_versioned(const char* kind, const char* what, int known_version, const st
   if (version > known_version) throw refuse(fmt::format("it is of version {}, and this program reads up to {}", version, known_version), "take a later Tilewright");
   T value;
   try {
-    Reader reader{in};
+    Reader reader{in, version};
     fields(reader, value);
   } catch (const UserError& error) {
     throw refuse(error.diagnostics().front().message);

@@ -12,7 +12,7 @@
 namespace tilewright {
 
 // The version of the JSON form. A reader refuses a higher one.
-constexpr int ladder_version = 1;
+constexpr int ladder_version = 2;
 
 enum class RowKind : std::uint8_t { Loops, Rung, Hand, Library, Peer };
 std::string_view name_of(RowKind kind);
@@ -69,6 +69,7 @@ struct Form {
 struct LadderRow {
   RowKind kind = RowKind::Rung;
   std::string name;                // the line, the label of the hand kernel, "cuBLAS"
+  std::vector<std::string> lines;  // of the schedule, that a rung stands for (since version 2)
   std::string backend;             // whose code was timed: "nvrtc", "llvm", "hand", "cpu", "library"
   std::optional<Timing> timing;    // where there is a device that times it
   std::vector<CompileTime> compile;
@@ -111,6 +112,7 @@ struct Ladder {
   std::string card;      // whose rates the parts are held against: "h200"
   std::string card_title;
   Sizes check_dims;      // where correctness was looked at, on a machine without a GPU
+  std::optional<TimingOptions> protocol;  // how the rows of a GPU were timed (since version 2)
   double work_operations = 0;  // of the definition; 0: not known
   double compulsory_bytes = 0; // inputs once, outputs once
   std::vector<LadderRow> rows;

@@ -13,7 +13,7 @@
 
 namespace tilewright {
 
-constexpr int record_version = 1;
+constexpr int record_version = 2;
 
 struct Record {
   std::string when;        // "2026-12-01T01:40:00Z"

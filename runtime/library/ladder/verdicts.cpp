@@ -9,7 +9,8 @@ namespace tilewright {
 
 namespace {
 
-constexpr double noticed = 1.05;  // a smaller change of a count or a time is not spoken of
+constexpr double noticed = 1.05;        // a smaller change of a count, or of a time without rounds, is not spoken of
+constexpr double noticed_time = 1.01;   // of a time by rounds, where no round of one is as fast as one of the other
 
 // "fell 8.0x (34.4 G to 4.3 G)"; how a part's amount went.
 std::string change_text(const Part& before, const Part& now) {
@@ -25,6 +26,17 @@ std::string share_text(const Part& part, double ms, bool is_timed) {
   return is_timed && ms > 0 ? fmt::format("it took {:.0f} % of the time", 100 * part.least_ms / ms) : fmt::format("it needs {} of at least {}", milliseconds_text(part.least_ms), milliseconds_text(ms));
 }
 
+// How often the one time is the other, where that is no accident of the rounds; else 1.
+double change_of(const LadderRow& before, const LadderRow& now, bool is_timed) {
+  const double factor = time_of(before, is_timed) / time_of(now, is_timed);
+  const bool has_rounds = is_timed && before.timing->round_ms.size() > 1 && now.timing->round_ms.size() > 1;
+  const double least = has_rounds ? noticed_time : noticed;
+  if (has_rounds && before.timing->lowest_ms <= now.timing->highest_ms && now.timing->lowest_ms <= before.timing->highest_ms) return 1;
+  return factor > least || factor < 1 / least ? factor : 1;
+}
+
+std::string rounds_text(const Timing& timing) { return fmt::format("{} to {}", milliseconds_text(timing.lowest_ms), milliseconds_text(timing.highest_ms)); }
+
 bool is_counted(const LadderRow& row) { return row.part("L1/shared") != nullptr; }
 
 std::string verdict_of(const LadderRow& before, const LadderRow& now, bool is_timed) {
@@ -38,19 +50,22 @@ std::string verdict_of(const LadderRow& before, const LadderRow& now, bool is_ti
   const Part* limit_now = now.part(before.busiest);
   const bool limit_fell = limit != nullptr && limit_now != nullptr && limit->amount > noticed * limit_now->amount;
   const bool limit_is_gone = limit != nullptr && limit_now == nullptr && now.not_counted.empty();
-  if (was > noticed * is) {
+  const double change = change_of(before, now, is_timed);
+  if (change > 1) {
     text = fmt::format("paid      the {} fell {:.2f}x", what, was / is);
     if (limit_fell) text += fmt::format(": {}, the busiest part before, {}", limit->name, change_text(*limit, *limit_now));
     else if (limit_is_gone) text += fmt::format(": {}, the busiest part before, is not used any more", limit->name);
     else if (limit != nullptr && limit_now != nullptr) text += fmt::format(", though {}, the busiest part before, asks for as much: what was waited for is hidden better", limit->name);
     else text += "; what the busiest part is asked for now is not counted";
-  } else if (is > noticed * was) {
+  } else if (change < 1) {
     text = fmt::format("cost      the {} rose {:.2f}x", what, is / was);
     const Part* worst = now.part(now.busiest);
     const Part* old = before.part(now.busiest);
     if (worst != nullptr && old != nullptr && worst->amount > noticed * old->amount) text += fmt::format(": {} {}", worst->name, change_text(*old, *worst));
   } else {
-    text = fmt::format("no change the {} is the same within 5 %", what);
+    text = fmt::format("no change the {} is the same", what);
+    if (is_timed && now.timing->round_ms.size() > 1) text += fmt::format(", as far as the rounds tell: {} before, {} now", rounds_text(*before.timing), rounds_text(*now.timing));
+    else text += " within 5 %";
     if (limit_fell) text += fmt::format(", though {} {}", limit->name, change_text(*limit, *limit_now));
   }
   for (const Part& part : before.parts) {
@@ -122,10 +137,10 @@ std::string next_of(const Ladder& ladder, const LadderRow& row, const Sofar& sof
 void add_verdicts(Ladder& ladder) {
   const bool is_timed = std::any_of(ladder.rows.begin(), ladder.rows.end(), [](const LadderRow& row) { return row.kind == RowKind::Rung && row.timing; });
   const LadderRow* before = nullptr;
-  Sofar sofar;
   for (LadderRow& row : ladder.rows) {
     if (row.kind != RowKind::Rung) continue;
-    sofar.add(row.name);
+    Sofar sofar;
+    for (const std::string& line : row.lines) sofar.add(line);
     if (row.same_code) {
       row.verdict = "same code  nothing is different yet: the line sets what later lines need";
       continue;
