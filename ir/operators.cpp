@@ -49,7 +49,7 @@ constexpr FunctionGroup fast = FunctionGroup::Fast;
 constexpr FunctionGroup structural = FunctionGroup::Structural;
 
 // Name, arity, group, takes float, takes integer; CUDA C and libdevice spellings of f32 and f64; a fixed result.
-constexpr std::array<FunctionInfo, 51> function_table = {{
+constexpr std::array<FunctionInfo, 54> function_table = {{
     {"fma", 3, exact, true, false, "fmaf", "fma", "", ""},
     {"fma.kept", 3, exact, true, false, "fmaf", "fma", "", ""},
     {"sqrt", 1, exact, true, false, "sqrtf", "sqrt", "", ""},
@@ -104,6 +104,9 @@ constexpr std::array<FunctionInfo, 51> function_table = {{
     {"rows", 2, structural, false, true, "", "", "", "", Dtype::I32},
     {"grouped", 3, structural, false, true, "", "", "", "", Dtype::I32},
     {"hilbert", 2, structural, false, true, "", "", "", "", Dtype::I32},
+    {"rows.gpc", 4, structural, false, true, "", "", "", "", Dtype::I32},
+    {"grouped.gpc", 5, structural, false, true, "", "", "", "", Dtype::I32},
+    {"hilbert.gpc", 4, structural, false, true, "", "", "", "", Dtype::I32},
 }};
 
 }  // namespace

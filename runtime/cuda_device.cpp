@@ -8,6 +8,7 @@
 
 #include "ir/diagnostic.h"
 #include "ir/scalar.h"
+#include "runtime/gpcs.h"
 #include "runtime/table.h"
 
 namespace tilewright {
@@ -123,13 +124,30 @@ LoadedPlan::LoadedPlan(const CompiledPlan& compiled, const Arguments& arguments,
   }
   for (const Step& step : plan_.steps) {
     if (const auto* table = std::get_if<Table>(&step)) {
-      const HostTensor content = make_table(*table, dims_);
+      const HostTensor content = make_table(*table, dims_, is_by_gpc(*table) ? gpcs_of(*table) : std::vector<int>{});
       const auto placed = temporaries_.emplace(table->name, GuardedMemory(content.data.size(), stream)).first;
       copy_to_device(placed->second.pointer(), content.data.data(), content.data.size());
     }
     if (const auto* kernel = std::get_if<Kernel>(&step)) launches_.emplace(kernel->name, prepare(*kernel));
   }
   reset_error(stream);
+}
+
+// The GPC of each worker of the kernel that the table's last argument but one counts; see runtime/gpcs.h.
+std::vector<int> LoadedPlan::gpcs_of(const Table& table) const {
+  const std::vector<Expr>& arguments = as<Call>(table.value)->arguments;
+  const Expr& workers = arguments.at(arguments.size() - 2);
+  const Var* counted = as<Var>(workers);
+  for (const Dim& dim : plan_.dims) {
+    const Call* query = as<Call>(dim.value);
+    if (!counted || !query || query->function != "resident" || dim.name != counted->name) continue;
+    const std::vector<const Kernel*> kernels = kernels_of(plan_);
+    const auto kernel = std::find_if(kernels.begin(), kernels.end(), [&](const Kernel* each) { return each->name == as<Var>(query->arguments.at(0))->name; });
+    const LaunchHeader& shape = (*kernel)->launch;
+    return gpcs_of_workers({shape_of_launch(shape.cluster), shape_of_launch(shape.block), static_cast<unsigned>(shape.shared_bytes)},
+                           static_cast<unsigned>(evaluate_index(workers, dims_)));
+  }
+  return {};
 }
 
 // `dim workers = resident(C)`: how many blocks (of a kernel with clusters: how many clusters) of kernel C the GPU holds

@@ -78,6 +78,7 @@ class LoadedPlan {
   };
 
   void add_resident_dims();
+  std::vector<int> gpcs_of(const Table& table) const;
   Launch prepare(const Kernel& kernel) const;
   bool writes_nothing(const Kernel& kernel) const;
   EncodedTensorMap& map_of(const TensorMap& map, const DeviceTensors& tensors) const;

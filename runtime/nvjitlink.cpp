@@ -122,7 +122,7 @@ class Link {
 }  // namespace
 
 std::vector<std::string> nvjitlink_arguments(const NvJitLinkOptions& options) {
-  std::vector<std::string> arguments = {"-arch=" + options.arch, "-verbose", "-Xptxas=-v"};
+  std::vector<std::string> arguments = {"-arch=" + options.arch, "-verbose", "-Xptxas=-v", "-no-cache"};
   if (options.line_info) arguments.emplace_back("-lineinfo");
   return arguments;
 }

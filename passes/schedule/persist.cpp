@@ -13,6 +13,10 @@
 // n`), `hilbert` follows a curve whose neighbours share operands in L2. The order is over the last two grid loops; a
 // grid of one loop has none.
 //
+// `by gpc` behind an order: the tiles that are in work at a time are dealt so that blocks of one GPC, whose requests for
+// the same lines L2 sees as one, work on one row, or on one column where the operand of the rows is multicast:
+// `hilbert.gpc(ceildiv(M, 128), ceildiv(N, 256), workers, 0)`. The runtime asks the GPU which blocks are neighbours.
+//
 // A second line changes the order only.
 //
 // Needs: a bound grid. A cluster loop stays directly inside the grid, so that a worker is a cluster.
@@ -30,6 +34,7 @@ namespace {
 struct Order {
   std::string function;   // of the table
   std::int64_t rows = 0;  // of a group
+  bool by_gpc = false;
 };
 
 Order read_order(const ScheduleLine& line) {
@@ -40,15 +45,51 @@ Order read_order(const ScheduleLine& line) {
   if (name.text != "rows" && name.text != "grouped" && name.text != "hilbert")
     throw UserError(name.span,
                     fmt::format("there is no order `{}`; `rows`, `grouped` and `hilbert` are there", name.text));
-  if (name.text == "grouped" && !reader.at_end()) result.rows = reader.number("the number of rows of a group").value;
+  const bool has_rows = name.text == "grouped" && !reader.at_end() && !reader.at("by");
+  if (has_rows) result.rows = reader.number("the number of rows of a group").value;
+  if (reader.accept("by")) {
+    reader.expect("gpc");
+    result.by_gpc = true;
+  }
   reader.end();
   return result;
 }
 
-Expr order_of(const Order& order, const Expr& rows, const Expr& columns) {
-  std::vector<Expr> arguments = {rows, columns};
+// What the tiles of a kernel's plane are dealt by.
+struct Plane {
+  Expr rows;
+  Expr columns;
+  std::string row;  // the loop's name
+  std::string workers;
+};
+
+// The axis that blocks of one GPC shall share: 0, a row, unless a multicast copy depends on the row and none on the column.
+std::int64_t shared_axis(const Block& body, const std::string& row) {
+  bool has_row = false;
+  bool has_other = false;
+  walk(body, [&](const Stmt& stmt) {
+    const Copy* copy = as<Copy>(stmt);
+    if (!copy || copy->multicast.empty()) return true;
+    bool depends = false;
+    for (const Expr& index : copy->source.index)
+      walk(index, [&](const Expr& part) {
+        const Var* name = as<Var>(part);
+        depends = depends || (name && name->name == row);
+        return true;
+      });
+    (depends ? has_row : has_other) = true;
+    return true;
+  });
+  return has_row && !has_other ? 1 : 0;
+}
+
+Expr order_of(const Order& order, const Plane& plane, const Block& body) {
+  std::vector<Expr> arguments = {plane.rows, plane.columns};
   if (order.function == "grouped") arguments.push_back(integer(order.rows));
-  return call(order.function, std::move(arguments), Dtype::I32);
+  if (!order.by_gpc) return call(order.function, std::move(arguments), Dtype::I32);
+  arguments.push_back(var(plane.workers));
+  arguments.push_back(integer(shared_axis(body, plane.row)));
+  return call(order.function + ".gpc", std::move(arguments), Dtype::I32);
 }
 
 class Persisting {
@@ -104,7 +145,7 @@ class Persisting {
       left = binary(BinaryOp::Mod, left, behind);
     }
     std::string name = names_.fresh("order");
-    table = Table{name, Dtype::I32, {plane, integer(2)}, order_of(order_, extent_of(row), extent_of(column))};
+    table = Table{name, Dtype::I32, {plane, integer(2)}, order_of(order_, {extent_of(row), extent_of(column), row.name, workers_}, grid.body)};
     auto entry = [&](std::int64_t n) {
       return cast(Dtype::Index, load(Access{name, {left, integer(n)}, {}, span}, Dtype::I32));
     };
@@ -139,22 +180,39 @@ class Persisting {
   Block values_;
 };
 
-// Whether a dim says how many workers the kernel has.
-bool is_persistent(const Plan& plan, const Kernel& kernel) {
-  return std::any_of(plan.dims.begin(), plan.dims.end(), [&](const Dim& dim) {
+// The dim that says how many workers the kernel has, "" where it is not persistent.
+std::string workers_of(const Plan& plan, const Kernel& kernel) {
+  for (const Dim& dim : plan.dims) {
     const Call* value = as<Call>(dim.value);
     const Var* name = value && value->function == "resident" ? as<Var>(value->arguments[0]) : nullptr;
-    return name && name->name == kernel.name;
+    if (name && name->name == kernel.name) return dim.name;
+  }
+  return "";
+}
+
+// The name that `let i.block = index(order[tile, 0])` gives the row.
+std::string row_of(const Block& body, const std::string& table) {
+  std::string row;
+  walk(body, [&](const Stmt& stmt) {
+    const Let* let = as<Let>(stmt);
+    if (!let || !row.empty()) return true;
+    walk(let->value, [&](const Expr& part) {
+      const Load* load = as<Load>(part);
+      if (load && load->access.buffer == table && integer_value(load->access.index.back()) == 0) row = let->name;
+      return true;
+    });
+    return true;
   });
+  return row;
 }
 
 // Gives the table that a persistent kernel reads another order.
-void reorder(std::vector<Step>& steps, const Kernel& kernel, const Order& order, Span line) {
+void reorder(std::vector<Step>& steps, const Kernel& kernel, const std::string& workers, const Order& order, Span line) {
   for (Step& step : steps) {
     Table* table = std::get_if<Table>(&step);
     if (!table || !mentions_buffer(kernel.body, table->name)) continue;
-    std::vector<Expr> arguments = as<Call>(table->value)->arguments;
-    table->value = order_of(order, arguments[0], arguments[1]);
+    const std::vector<Expr>& arguments = as<Call>(table->value)->arguments;
+    table->value = order_of(order, {arguments[0], arguments[1], row_of(kernel.body, table->name), workers}, kernel.body);
     return;
   }
   throw UserError(line, fmt::format("the tiles of kernel `{}` lie in one row; there is no other order", kernel.name));
@@ -185,8 +243,8 @@ Plan persist(const Plan& plan, const ScheduleLine& line, const Target&) {
       continue;
     }
     acted = true;
-    if (is_persistent(plan, *kernel)) {
-      reorder(steps, *kernel, order, line.span);
+    if (const std::string workers = workers_of(plan, *kernel); !workers.empty()) {
+      reorder(steps, *kernel, workers, order, line.span);
       steps.push_back(step);
       continue;
     }

@@ -145,7 +145,7 @@ class ScheduleDraw {
     return text;
   }
 
-  std::string persist_line() { return std::string("persist order ") + random_.pick({"rows", "rows", "grouped", "grouped 2", "hilbert"}); }
+  std::string persist_line() { return std::string("persist order ") + random_.pick({"rows", "rows", "grouped", "grouped 2", "hilbert", "hilbert by gpc", "grouped 2 by gpc"}); }
 
   // Tiles for single threads.
   void threads() {

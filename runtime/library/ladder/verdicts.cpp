@@ -126,7 +126,7 @@ std::string next_of(const Ladder& ladder, const LadderRow& row, const Sofar& sof
     if (!sofar.tma) return fmt::format("`pipeline k.block depth 4 via tma, in flight 1`: {}; they wait for tiles that threads carry", busy);
     if (!sofar.roles) return fmt::format("`roles producer 1 warpgroup …`: {}; a warpgroup that only asks for tiles lets the others multiply", busy);
     if (!sofar.epilogue) return fmt::format("`epilogue C via shared tma …`: {}; results leave in short stores", busy);
-    if (!sofar.persist) return fmt::format("`persist order hilbert`: {}; between tiles the tensor cores stand still", busy);
+    if (!sofar.persist) return fmt::format("`persist order hilbert by gpc`: {}; between tiles the tensor cores stand still", busy);
     return fmt::format("other sizes of tile: {}", busy);
   }
   return fmt::format("fewer such operations: {}", busy);

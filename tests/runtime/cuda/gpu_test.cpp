@@ -8,11 +8,13 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <set>
 #include <sstream>
 
 #include "ir/diagnostic.h"
 #include "runtime/cublas.h"
 #include "runtime/cuda_device.h"
+#include "runtime/gpcs.h"
 #include "runtime/hand.h"
 #include "runtime/timing.h"
 #include "runtime/toolkit.h"
@@ -225,6 +227,18 @@ TEST_SUITE("gpu") {
         CHECK(read_integer(arguments.tensors.at("Z"), at) == std::max({y, as_word(-x), std::int64_t{-5}}));
       }
     }
+  }
+
+  TEST_CASE("gpu: workers know their GPC") {
+    if (use_gpu().major < 9) TILEWRIGHT_SKIP("no clusters before sm_90");
+    const WorkerShape shape{{2, 1, 1}, {384, 1, 1}, 200'000};
+    const unsigned workers = static_cast<unsigned>(use_gpu().sms / 2);
+    const std::vector<int> gpcs = gpcs_of_workers(shape, workers);
+    REQUIRE(gpcs.size() == workers);
+    const std::set<int> different(gpcs.begin(), gpcs.end());
+    CHECK(different.size() >= 2);
+    CHECK(different.size() <= workers / 2);
+    CHECK(gpcs_of_workers(shape, workers) == gpcs);
   }
 
   TEST_CASE("gpu: hand kernels run, and a write behind the end is found") {
