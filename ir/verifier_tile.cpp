@@ -207,6 +207,14 @@ void Verifier::check_pipe(const Pipe& node) {
   if (node.slots < 1 || node.in_flight < 0 || node.in_flight >= node.slots)
     fault(fmt::format("pipe `{}`: {} in flight of {} slots", node.name, node.in_flight, node.slots));
   if (!holds_word("registers cp.async tma tma.store", node.mechanism)) fault(fmt::format("pipe `{}`: `via {}` is not known", node.name, node.mechanism));
+  bool is_shared_copy = false;
+  walk(kernel_->body, [&](const Stmt& stmt) {
+    const Copy* copy = as<Copy>(stmt);
+    is_shared_copy |= copy && !copy->multicast.empty() && std::find(node.buffers.begin(), node.buffers.end(), copy->target.buffer) != node.buffers.end();
+    return true;
+  });
+  if (is_shared_copy && node.scope == PipeScope::Cta) fault(fmt::format("pipe `{}` is of scope block, and a copy into it is multicast", node.name));
+  if (!is_shared_copy && node.scope == PipeScope::Cluster) fault(fmt::format("pipe `{}` is of scope cluster, and no copy into it is multicast", node.name));
   Symbol symbol{Kind::Pipe};
   symbol.pipe = &node;
   declare(node.name, symbol);
