@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <set>
 
 #include "frontend/program.h"
@@ -130,15 +131,15 @@ void add_examples(const fs::path& root, std::vector<PlantCase>& cases) {
   }
 }
 
-std::string check_plans(const PlantCase& test, const Plan& last, const Plan& finished) {
+std::string check_plans(const PlantCase& test, const Plan& last, const Plan* finished) {
   const bool runs_tile_stage = !test.is_ready || !(last == test.right_last);
   for (const auto& [sizes, expected] : test.expected)
     for (const LoopOrder order : {LoopOrder::Forwards, LoopOrder::Shuffled})
       if (std::string found = runs_tile_stage ? check_tile_stage(test, last, sizes, expected, order) : std::string(); !found.empty()) return found;
-  if (!test.finishes) return {};
+  if (!finished) return {};
   for (const auto& [sizes, expected] : test.expected)
     for (std::uint64_t seed = 1; seed <= orders_of_simulator; ++seed)
-      if (std::string found = check_thread_stage(test, finished, sizes, expected, seed); !found.empty()) return found;
+      if (std::string found = check_thread_stage(test, *finished, sizes, expected, seed); !found.empty()) return found;
   return {};
 }
 
@@ -150,7 +151,7 @@ void prepare(PlantCase& test) {
     interpret(test.first, arguments);
     expected = outputs_of(test.first, arguments);
   }
-  if (const std::string wrong = check_plans(test, test.right_last, test.right_finished); !wrong.empty())
+  if (const std::string wrong = check_plans(test, test.right_last, test.finishes ? &test.right_finished : nullptr); !wrong.empty())
     internal_error(test.name + " fails without a fault: " + wrong);
   test.is_ready = true;
 }
@@ -175,19 +176,29 @@ std::vector<PlantCase> plant_cases(const std::string& source_root) {
 }
 
 CaseOutcome run_case(PlantCase& test) {
+  CaseOutcome outcome;
   try {
     const Plan last = test.last();
-    const Plan finished = test.finishes ? finish(last, test.target) : Plan{};
-    if (last == test.right_last && finished == test.right_finished) return {};
+    std::optional<Plan> finished;
+    try {
+      if (test.finishes) finished = finish(last, test.target);
+    } catch (const UserError& error) {
+      outcome.refused = error.what();
+    }
+    if (last == test.right_last && (!test.finishes || finished == test.right_finished)) return {};
+    outcome.changes_plan = true;
     prepare(test);
-    return {true, check_plans(test, last, finished)};
-  } catch (const UserError&) {
-    return {true, {}};  // refused, and so seen by whoever wrote the line; but no check has found the fault
+    outcome.found = check_plans(test, last, finished ? &*finished : nullptr);
+  } catch (const UserError& error) {
+    outcome.changes_plan = true;
+    outcome.refused = error.what();
   } catch (const InternalError& error) {
     const std::string text = error.what();
     if (text.find("without a fault") != std::string::npos) throw;
-    return {true, "verifier: " + text.substr(0, text.find('\n'))};
+    outcome.changes_plan = true;
+    outcome.found = "verifier: " + text.substr(0, text.find('\n'));
   }
+  return outcome;
 }
 
 }  // namespace tilewright

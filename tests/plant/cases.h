@@ -35,6 +35,7 @@ std::vector<PlantCase> plant_cases(const std::string& source_root);
 struct CaseOutcome {
   bool changes_plan = false;  // the passes made something else than without a fault
   std::string found;          // `verifier: …`, `interpreter: …`, `wrong result, tile stage: …`, `sim: …`, `wrong result, sim: …`
+  std::string refused;        // what a pass says of a plan that it takes without the fault
 };
 
 // Runs the case with the fault that is switched on; what makes the same plans is not run. Throws InternalError where a

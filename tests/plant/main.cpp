@@ -1,6 +1,7 @@
 // tilewright_plant [FAULT …]: switches the faults of faults.txt on, one at a time, and prints which check finds each.
 //
-// Exit status 1 where a fault is found by none, where its code is never reached, or where a pass has fewer than two.
+// What no check finds and a later pass refuses is found by that: such a fault costs a program, and never its result. Exit
+// status 1 where a fault is found by none, where its code is never reached, or where a pass has fewer than two.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,10 +40,10 @@ Verdict look_for(const PlantedFault& fault, std::vector<PlantCase>& cases) {
     const CaseOutcome outcome = run_case(*test);
     verdict.cases += outcome.changes_plan ? 1 : 0;
     verdict.reached |= was_reached();
-    if (outcome.found.empty()) continue;
-    verdict.found = outcome.found;
+    if (outcome.found.empty() && (outcome.refused.empty() || !verdict.found.empty())) continue;
+    verdict.found = outcome.found.empty() ? "refused: " + outcome.refused : outcome.found;
     verdict.in = test->name;
-    break;
+    if (!outcome.found.empty()) break;
   }
   plant({});
   return verdict;
