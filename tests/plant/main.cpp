@@ -1,12 +1,16 @@
-// tilewright_plant [FAULT …]: switches the faults of faults.txt on, one at a time, and prints which check finds each.
+// tilewright_plant [--verify] [FAULT …]: switches the faults of faults.txt on, one at a time, and prints which check finds each.
+//
+// With --verify: what `run --verify` makes of each, on the schedules of the examples, and whether its reproducer shows the fault.
 //
 // What no check finds and a later pass refuses is found by that: such a fault costs a program, and never its result. Exit
 // status 1 where a fault is found by none, where its code is never reached, or where a pass has fewer than two.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <map>
 
@@ -14,6 +18,7 @@
 #include "tests/plant/cases.h"
 #include "tests/plant/fault_list.h"
 #include "tests/plant/planted.h"
+#include "tests/plant/reproduce.h"
 
 namespace tilewright {
 
@@ -85,12 +90,32 @@ int run(const std::vector<std::string>& names) {
   return missed == 0 && thin.empty() ? 0 : 1;
 }
 
+int verify_all(const std::vector<std::string>& names) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / fmt::format("tilewright-plant-{}", getpid());
+  int shown = 0, wrong = 0, by_verifier = 0, by_none = 0;
+  for (const PlantedFault& fault : read_faults(std::string(TILEWRIGHT_SOURCE_DIR) + "/tests/plant/faults.txt")) {
+    if (!names.empty() && std::find(names.begin(), names.end(), fault.name) == names.end()) continue;
+    const auto start = std::chrono::steady_clock::now();
+    const Reproduction result = reproduce(fault, TILEWRIGHT_SOURCE_DIR, folder);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const bool is_static = result.where.starts_with("the verifier");
+    ++(result.in.empty() ? by_none : !result.wrong.empty() ? wrong : is_static ? by_verifier : shown);
+    fmt::print("{:<24} {:>5.1f} s  {}{}\n", fault.name, seconds, result.in.empty() ? "no example shows it" : result.in + ": " + result.where,
+               result.wrong.empty() ? "" : ": NOT REPRODUCED: " + result.wrong);
+    std::fflush(stdout);
+  }
+  std::filesystem::remove_all(folder);
+  fmt::print("{} reproduced, {} found by the verifier, {} shown by no example, {} not reproduced\n", shown, by_verifier, by_none, wrong);
+  return wrong == 0 && shown > 0 ? 0 : 1;
+}
+
 }  // namespace
 
 }  // namespace tilewright
 
 int main(int count, char** arguments) {
   try {
+    if (count > 1 && std::string(arguments[1]) == "--verify") return tilewright::verify_all({arguments + 2, arguments + count});
     return tilewright::run({arguments + 1, arguments + count});
   } catch (const std::exception& error) {
     std::cerr << "error: " << error.what() << "\n";
