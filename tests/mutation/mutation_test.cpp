@@ -169,7 +169,7 @@ std::vector<MutatedKernel> last_hopper_rung() {
   const Program program = parse_program(read_whole_file(file), file);
   const TensorFn& fn = choose_fn(program);
   SelectionRequest request;
-  request.schedule = "hopper";
+  request.schedule = "hopper, short sums";
   const std::string runs = "// run M = 136, N = 264, K = 320\n// run M = 136, N = 264, K = 72\n// run M = 40, N = 264, K = 0\n";
   const auto dims = dims_of_runs(runs).front();
   const std::vector<Rung> rungs = rungs_of(fn, select_schedule(program, fn, dims, request), dims, "sm_90a");
