@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -261,6 +262,10 @@ std::string CudaPrelude::use(const std::string& function, const std::string& c_t
     return function;
   }
   internal_error(fmt::format("the prelude has no function `{}`", function));
+}
+
+bool is_prelude_function(std::string_view name) {
+  return std::any_of(rows.begin(), rows.end(), [&](const Row& row) { return row.name == name; });
 }
 
 std::string CudaPrelude::add(const std::string& name, const std::string& key, const std::string& text) {

@@ -3,10 +3,14 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "ir/dtype.h"
 
 namespace tilewright {
+
+// Whether the table has a function of that name, which nothing else of a kernel may have.
+bool is_prelude_function(std::string_view name);
 
 class CudaPrelude {
  public:

@@ -61,6 +61,7 @@ class CudaPrinter {
   // ---- cuda_stmt.cpp
   void print_block(const Block& block);
   void print_stmt(const Stmt& stmt);
+  bool print_fill(const Loop& loop);
   void print_loop(const Loop& loop);
   void print_if(const If& node);
   void print_buffer(const Buffer& buffer);

@@ -47,7 +47,29 @@ void CudaPrinter::print_stmt(const Stmt& stmt) {
   span_ = outer;
 }
 
+// `unroll r in 128 { acc[r] = 0.0 }`, all elements of an array of registers, as one call: NVRTC takes long over the loop.
+bool CudaPrinter::print_fill(const Loop& loop) {
+  constexpr std::int64_t least = 32;
+  const Store* store = loop.kind == LoopKind::Unroll && loop.axes.size() == 1 && loop.body.size() == 1 ? as<Store>(loop.body[0]) : nullptr;
+  if (!store || store->atomic || !store->where.empty() || store->target.rule.kind != Rule::Kind::None || !as<Const>(store->value)) return false;
+  const Place& place = place_of(store->target.buffer);
+  const Axis& axis = loop.axes[0];
+  const Var* index = store->target.index.size() == 1 ? as<Var>(store->target.index[0]) : nullptr;
+  const bool is_whole = place.kind == Place::Kind::Array && place.extents.size() == 1 && place.extents[0] >= least && index &&
+                        index->name == axis.name && is_integer_constant(axis.lo, 0) && is_integer_constant(axis.hi, place.extents[0]) &&
+                        (!axis.step || is_integer_constant(axis.step, 1));
+  if (!is_whole) return false;
+  const std::string element = type(place.dtype);
+  const std::string head = fmt::format("__device__ __forceinline__ void fill({0} (&a)[{1}], {0} value)", element, place.extents[0]);
+  std::string list;
+  for (std::int64_t at = 0; at < place.extents[0]; ++at) list += fmt::format("{}a[{}] = ", at > 0 && at % 8 == 0 ? "\n      " : "", at);
+  prelude_.add("fill", head, fmt::format("{} {{\n  {}value;\n}}", head, list));
+  line(fmt::format("fill({}, {});", c_name_of(store->target.buffer), text(store->value)));
+  return true;
+}
+
 void CudaPrinter::print_loop(const Loop& loop) {
+  if (print_fill(loop)) return;
   const bool is_unrolled = loop.kind == LoopKind::Unroll || loop.kind == LoopKind::Vector;
   if (!is_unrolled && loop.kind != LoopKind::Serial)
     internal_error("print_cuda: only serial, unroll and vector loops stand at thread stage");

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "codegen/codegen.h"
+#include "codegen/cuda_prelude.h"
 #include "ir/instructions.h"
 
 namespace tilewright {
@@ -30,12 +31,8 @@ constexpr std::string_view reserved =
     "static static_assert static_cast struct switch tan tanf tanh tanhf template tgamma tgammaf this threadIdx "
     "thread_local throw true trunc truncf try typedef typeid typename ullmax ullmin umax umin umul24 umulhi union "
     "unsigned using virtual void volatile warpSize wchar_t while xor xor_eq y0 y0f y1 y1f yn ynf "
-    // Functions of our own that stand in front of a kernel (codegen/cuda_prelude.cpp), and what every kernel may have.
-    "absolute atomic_add atomic_and atomic_max atomic_min atomic_mul atomic_or bf16_from_f32 bf16x2 ceildiv "
-    "double2 e4m3_from_f32 e5m2_from_f32 elect error_word f16_from_f32 f16x2 f32_from_bf16 f32_from_e4m3 f32_from_e5m2 "
-    "f32_from_f16 float2 float4 floor_div floor_mod int2 int4 is_inf is_nan max_f32 max_f64 min_f32 min_f64 mod_f32 "
-    "mod_f64 rank_in_cluster report shared shared_address TensorMap "
-    "uint2 uint4 unsigned_ceildiv unsigned_div unsigned_mod ";
+    // What every kernel may have, the vectors of wide accesses, and functions that the printer makes.
+    "atomic_add atomic_and atomic_max atomic_min atomic_mul atomic_or bf16x2 double2 error_word f16x2 fill float2 float4 int2 int4 shared uint2 uint4 ";
 
 // Instructions are functions of their own, some with a number behind: `mbarrier_wait`, `bulk_wait_group_1`, `desc_128`.
 bool is_instruction_name(const std::string& name) {
@@ -63,7 +60,7 @@ bool is_pipelined(const Loop& loop) {
 std::string c_name(const std::string& ir_name) {
   std::string name = ir_name;
   std::replace(name.begin(), name.end(), '.', '_');
-  if (reserved.find(' ' + name + ' ') != std::string_view::npos || is_instruction_name(name)) name += '_';
+  if (reserved.find(' ' + name + ' ') != std::string_view::npos || is_prelude_function(name) || is_instruction_name(name)) name += '_';
   return name;
 }
 

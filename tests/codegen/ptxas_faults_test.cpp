@@ -63,6 +63,11 @@ TEST_SUITE("codegen") {
           }
   }
 
+  TEST_CASE("CUDA C: no tensor takes the name of a function in front of the kernel") {
+    for (const char* name : {"fill", "max_i32", "i32_from_f32", "within", "f32_odd_from_i64", "bf16x2", "wgmma_wait", "shared"}) CHECK(c_name(name) == std::string(name) + "_");
+    CHECK(c_name("filled") == "filled");
+  }
+
   TEST_CASE("llvm: an array that is indexed at run time has its place in local memory") {
     if (!find_tool(Tool::Ptxas)) TILEWRIGHT_SKIP("ptxas was not found");
     const Plan plan = parse_plan(R"(plan local {
