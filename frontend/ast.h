@@ -37,7 +37,7 @@ struct AstRange {
   bool is_inclusive = false;
 };
 
-enum class ReductionWord : std::uint8_t { Sum, Prod, Max, Min, Any, All, Count, Mean };
+enum class ReductionWord : std::uint8_t { Sum, Prod, Max, Min, Any, All, Count, Mean, ArgMax, ArgMin };
 
 struct AstNumber {
   bool is_float = false;

@@ -22,6 +22,9 @@ Dtype FnBuilder::accumulator(const AstReduction& ast) {
     case ReductionWord::Max:
     case ReductionWord::Min:
       break;
+    case ReductionWord::ArgMax:
+    case ReductionWord::ArgMin:
+      return accumulator_of(settled(body));  // what is compared; a stated type is the result's
   }
   return ast.accumulator.value_or(accumulator_of(settled(body)));
 }
@@ -37,8 +40,10 @@ CombineOp combine_of(ReductionWord word) {
     case ReductionWord::Prod:
       return CombineOp::Mul;
     case ReductionWord::Max:
+    case ReductionWord::ArgMax:
       return CombineOp::Max;
     case ReductionWord::Min:
+    case ReductionWord::ArgMin:
       return CombineOp::Min;
     case ReductionWord::Any:
       return CombineOp::Or;
@@ -72,6 +77,8 @@ Expr FnBuilder::reduction(const AstReduction& ast, Span span) {
   if (!body) return leave({});
   body = cast(dtype, body, ast.body->span);
   const std::vector<Axis> axes = axes_of(outer);
+  if (ast.word == ReductionWord::ArgMax || ast.word == ReductionWord::ArgMin)
+    return leave(reduce(combine_of(ast.word), axes, where, std::move(body), ast.accumulator.value_or(Dtype::I32), span, true));
   Expr result = reduce(combine_of(ast.word), axes, where, std::move(body), dtype, span);
   if (ast.word != ReductionWord::Mean) return leave(std::move(result));
   // The terms that are there: counted one by one where some are skipped, else the product of the extents.

@@ -201,6 +201,10 @@ ValueType FnBuilder::type_of_reduction(const AstReduction& reduction, Span span)
       if (!is_float(dtype)) return refuse(fmt::format("a mean is a float, and {} is none", info(dtype).name));
       return ValueType::of(dtype);
     }
+    case ReductionWord::ArgMax:
+    case ReductionWord::ArgMin:
+      if (body.is(Dtype::Bool)) return refuse(fmt::format("`{}` of a bool, but a number is needed", word), fmt::format("write `{}[…] i32(…)`", word));
+      return ValueType::of(reduction.accumulator.value_or(Dtype::I32));
     case ReductionWord::Sum:
     case ReductionWord::Prod:
     case ReductionWord::Max:

@@ -48,16 +48,18 @@ struct ReductionName {
   std::string_view name;
   ReductionWord word;
 };
-constexpr std::array<ReductionName, 8> reductions = {{{"sum", ReductionWord::Sum},
+constexpr std::array<ReductionName, 10> reductions = {{{"sum", ReductionWord::Sum},
                                                       {"prod", ReductionWord::Prod},
                                                       {"max", ReductionWord::Max},
                                                       {"min", ReductionWord::Min},
                                                       {"any", ReductionWord::Any},
                                                       {"all", ReductionWord::All},
                                                       {"count", ReductionWord::Count},
-                                                      {"mean", ReductionWord::Mean}}};
+                                                      {"mean", ReductionWord::Mean},
+                                                       {"argmax", ReductionWord::ArgMax},
+                                                       {"argmin", ReductionWord::ArgMin}}};
 // Words of the language that this version does not have; only in front of `[`.
-constexpr std::array<std::string_view, 6> later_words = {"argmax", "argmin", "cumsum", "cumprod", "cummax", "cummin"};
+constexpr std::array<std::string_view, 4> later_words = {"cumsum", "cumprod", "cummax", "cummin"};
 
 std::string_view before_dot(std::string_view name) { return name.substr(0, name.find('.')); }
 
@@ -261,10 +263,15 @@ Ast ProgramParser::parse_reduction() {
            "an accumulator is f64, f32, i64, i32, u64 or u32");
     if (reduction.word == ReductionWord::Any || reduction.word == ReductionWord::All)
       fail(name.span, fmt::format("`{}` gives a bool and has no other accumulator", before_dot(name.text)));
+    const bool gives_index = reduction.word == ReductionWord::ArgMax || reduction.word == ReductionWord::ArgMin;
+    if (gives_index && !is_signed(*dtype)) fail(name.span, fmt::format("`{}` gives an index or -1, which {} does not hold", before_dot(name.text), suffix), "it gives an i32; `argmax.i64` an i64");
     reduction.accumulator = dtype;
   }
   parse_list("]", "the reduced indices", [&] { reduction.axes.push_back(parse_range()); });
   if (reduction.axes.empty()) fail(join(name.span, previous_span()), "a reduction over no index");
+  if ((reduction.word == ReductionWord::ArgMax || reduction.word == ReductionWord::ArgMin) && reduction.axes.size() != 1)
+    fail(join(name.span, previous_span()), fmt::format("`{}` gives one index, and {} are named", before_dot(name.text), reduction.axes.size()),
+         "reduce the others first, `let best[i] = max[j] A[i, j]`");
   // The body is the longest product to the right; any, all and count take a comparison.
   const bool takes_comparison = reduction.word == ReductionWord::Any || reduction.word == ReductionWord::All ||
                                 reduction.word == ReductionWord::Count;

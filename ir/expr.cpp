@@ -125,8 +125,9 @@ Expr call(std::string function, std::vector<Expr> arguments, Dtype dtype, Span s
 
 Expr load(Access access, Dtype dtype, Span span) { return make_expr(Load{std::move(access)}, dtype, span); }
 
-Expr reduce(CombineOp op, std::vector<Axis> axes, std::vector<Expr> where, Expr body, Dtype dtype, Span span) {
-  return make_expr(Reduce{op, std::move(axes), std::move(where), std::move(body)}, dtype, span);
+Expr reduce(CombineOp op, std::vector<Axis> axes, std::vector<Expr> where, Expr body, Dtype dtype, Span span,
+            bool gives_index) {
+  return make_expr(Reduce{op, std::move(axes), std::move(where), std::move(body), gives_index}, dtype, span);
 }
 
 Expr operator+(const Expr& a, const Expr& b) { return binary(BinaryOp::Add, a, b); }
@@ -243,7 +244,7 @@ Expr map_children(const Expr& expr, const ExprFunction& f) {
         std::vector<Axis> axes;
         for (const Axis& axis : node.axes) axes.push_back(map_axis(axis, f));
         std::vector<Expr> where = map_all(node.where, f);
-        return reduce(node.op, std::move(axes), std::move(where), f(node.body), dtype, span);
+        return reduce(node.op, std::move(axes), std::move(where), f(node.body), dtype, span, node.gives_index);
       });
 }
 
@@ -328,7 +329,7 @@ std::size_t hash_value(const Expr& expr) {
         mix(of_name(node.access.buffer));
         for (const Expr& index : node.access.index) mix(hash_value(index));
       },
-      [&](const Reduce& node) { mix(static_cast<std::size_t>(node.op)), mix(hash_value(node.body)); });
+      [&](const Reduce& node) { mix(static_cast<std::size_t>(node.op)), mix(node.gives_index ? 1 : 0), mix(hash_value(node.body)); });
   return seed;
 }
 

@@ -121,12 +121,14 @@ struct Load {
   friend bool operator==(const Load&, const Load&) = default;
 };
 // Tensor IR only. Folds `body` over all points of `axes` where every condition holds, in index order, in the node's
-// dtype; over none it is the identity.
+// dtype; over none it is the identity. `gives_index`, of Max and Min over one axis: the index of the first extreme, of the
+// first NaN where one is there, and -1 over none; the body has a dtype of its own.
 struct Reduce {
   CombineOp op;
   std::vector<Axis> axes;
   std::vector<Expr> where;
   Expr body;
+  bool gives_index = false;
   friend bool operator==(const Reduce&, const Reduce&) = default;
 };
 
@@ -163,7 +165,8 @@ Expr select(Expr condition, Expr if_true, Expr if_false, Span span = {});
 Expr cast(Dtype dtype, Expr operand, Span span = {});  // a cast to its own dtype is the operand; of a constant, a constant
 Expr call(std::string function, std::vector<Expr> arguments, Dtype dtype, Span span = {});
 Expr load(Access access, Dtype dtype, Span span = {});
-Expr reduce(CombineOp op, std::vector<Axis> axes, std::vector<Expr> where, Expr body, Dtype dtype, Span span = {});
+Expr reduce(CombineOp op, std::vector<Axis> axes, std::vector<Expr> where, Expr body, Dtype dtype, Span span = {},
+            bool gives_index = false);
 
 // Index arithmetic with folding (0 + x, 1 * x, constants).
 Expr operator+(const Expr& a, const Expr& b);

@@ -98,9 +98,9 @@ std::string print_reduce(const Reduce& node, Dtype dtype, int strength) {
     case CombineOp::And: word = "all"; break;
     case CombineOp::Or: word = "any"; break;
   }
-  std::string text = fmt::format("{}[", word);
+  std::string text = fmt::format("{}{}{}[", node.gives_index ? "arg" : "", word, node.gives_index && dtype != Dtype::I32 ? fmt::format(".{}", info(dtype).name) : "");
   for (std::size_t n = 0; n < node.axes.size(); ++n) text += (n ? ", " : "") + print_axis(node.axes[n]);
-  text += print_where(node.where) + "] " + print_expr(node.body, dtype, unary_strength - 1);
+  text += print_where(node.where) + "] " + print_expr(node.body, node.gives_index ? node.body->dtype : dtype, unary_strength - 1);
   return strength > 0 ? "(" + text + ")" : text;
 }
 

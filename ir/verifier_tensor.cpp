@@ -38,7 +38,13 @@ void Verifier::check_reduce(const Reduce& node, Dtype dtype) {
   const std::size_t mark = declared_.size();
   declare_axes(node.axes);
   for (const Expr& condition : node.where) check_condition(condition);
-  check_typed(node.body, dtype, "the body of a reduction");
+  if (!node.gives_index) {
+    check_typed(node.body, dtype, "the body of a reduction");
+  } else {
+    check(node.body);
+    if (!is_integer(dtype) || (node.op != CombineOp::Max && node.op != CombineOp::Min) || node.axes.size() != 1 || (node.body && node.body->dtype == Dtype::Bool))
+      fault("the index of an extreme is an integer, over one axis, of numbers");
+  }
   leave_scope(mark);
 }
 

@@ -132,7 +132,35 @@ class StatementLowering {
     return found;
   }
 
+  // reg best = the identity; reg at = -1; serial k { reg term = body; if at < 0 or term is better or the first NaN { best = term; at = k } }
+  Expr emit_index_of_extreme(const Reduce& node, Dtype dtype, Block& out) {
+    const Dtype of_terms = node.body->dtype;
+    const std::string at = fresh("at"), best = fresh("best"), term = fresh("term");
+    declare(out, best, of_terms);
+    assign(out, best, identity_of(node.op, of_terms));
+    declare(out, at, dtype);
+    assign(out, at, integer(-1, dtype));
+    Block update, inner, take;
+    std::vector<Expr> where;
+    for (const Expr& condition : node.where) where.push_back(emit(condition, update));
+    declare(inner, term, of_terms);
+    assign(inner, term, contract_products(emit(node.body, inner)));
+    const Expr now = scalar(term, of_terms), old = scalar(best, of_terms);
+    Expr is_better = binary(BinaryOp::Or, binary(BinaryOp::Lt, scalar(at, dtype), integer(0, dtype)),
+                            binary(node.op == CombineOp::Max ? BinaryOp::Gt : BinaryOp::Lt, now, old));
+    if (is_float(of_terms))
+      is_better = binary(BinaryOp::Or, is_better, binary(BinaryOp::And, binary(BinaryOp::Ne, now, now), binary(BinaryOp::Eq, old, old)));
+    assign(take, best, now);
+    assign(take, at, cast(dtype, var(node.axes[0].name)));
+    inner.push_back(make_stmt(If{is_better, std::move(take), {}}, span_));
+    if (const Expr condition = all_of(where)) update.push_back(make_stmt(If{condition, std::move(inner), {}}, span_));
+    else update.insert(update.end(), inner.begin(), inner.end());
+    out.push_back(make_stmt(Loop{LoopKind::Serial, node.axes, std::nullopt, std::move(update)}, span_));
+    return scalar(at, dtype);
+  }
+
   Expr emit_reduce(const Reduce& node, Dtype dtype, Block& out) {
+    if (node.gives_index) return emit_index_of_extreme(node, dtype, out);
     std::string name = fresh("acc");
     declare(out, name, dtype);
     assign(out, name, identity_of(node.op, dtype));

@@ -215,7 +215,36 @@ void OracleCompiler::emit_axes(const std::vector<Axis>& axes, std::size_t positi
   loop_slots_.erase(axis.name);
 }
 
+// As Reduce::gives_index says.
+Slot OracleCompiler::index_of_extreme(const Reduce& reduce) {
+  const Dtype dtype = computed_dtype(reduce.body->dtype);
+  const Slot dst = new_slot(), best = new_slot(), better = new_slot(), other = new_slot(), another = new_slot();
+  const Slot zero = constant_slot({});
+  emit_copy(dst, constant_slot(integer_scalar(-1)));
+  emit_copy(best, constant_slot(identity_scalar(reduce.op, dtype)));
+  emit_axes(reduce.axes, 0, [&] {
+    std::vector<std::size_t> skips;
+    for (const Expr& condition : reduce.where) skips.push_back(emit_jump_if_false(compile(condition)));
+    const Slot term = compile(reduce.body);
+    emit_binary(BinaryOp::Lt, Dtype::I64, better, dst, zero, 0);
+    emit_binary(reduce.op == CombineOp::Max ? BinaryOp::Gt : BinaryOp::Lt, dtype, other, term, best, 0);
+    emit_binary(BinaryOp::Or, Dtype::Bool, better, better, other, 0);
+    if (is_float(dtype)) {
+      emit_binary(BinaryOp::Ne, dtype, other, term, term, 0);
+      emit_binary(BinaryOp::Eq, dtype, another, best, best, 0);
+      emit_binary(BinaryOp::And, Dtype::Bool, other, other, another, 0);
+      emit_binary(BinaryOp::Or, Dtype::Bool, better, better, other, 0);
+    }
+    skips.push_back(emit_jump_if_false(better));
+    emit_copy(best, term);
+    emit_copy(dst, loop_slots_.at(reduce.axes[0].name));
+    for (const std::size_t skip : skips) land(skip);
+  });
+  return dst;
+}
+
 Slot OracleCompiler::reduce(const Reduce& reduce, const Expr& expr) {
+  if (reduce.gives_index) return index_of_extreme(reduce);
   const Dtype dtype = computed_dtype(expr->dtype);
   const bool is_float_sum = follows_errors() && reduce.op == CombineOp::Add && is_float(dtype);
   const Slot dst = new_slot();

@@ -71,6 +71,7 @@ class OracleCompiler : public SlotCompiler {
   Slot variable(const std::string& name, const Expr& expr) override;
   Slot load(const Load& load, const Expr& expr) override;
   Slot reduce(const Reduce& reduce, const Expr& expr) override;
+  Slot index_of_extreme(const Reduce& reduce);
   Slot special_call(const Call& call, const Expr& expr) override;
 
   OracleSite* make_site(const Access& access);
