@@ -77,6 +77,8 @@ struct AstIf {
 struct AstReduction {
   ReductionWord word;
   std::optional<Dtype> accumulator;  // `sum.f64`
+  // Of a scan, `cumsum[j <= i]`: the comparison; the other side stands as the end of the index's range, which is inferred.
+  std::optional<BinaryOp> scan;
   std::vector<AstRange> axes;
   Ast body;
 };

@@ -146,6 +146,7 @@ class FnBuilder {
 
   // ---- Reductions (fn_reductions.cpp).
   Expr reduction(const AstReduction& reduction, Span span);
+  Expr scanned(BinaryOp scan, const Axis& axis, const Expr& limit, const Expr& whole);
   Dtype accumulator(const AstReduction& reduction);
 
   // ---- Accesses (fn_access.cpp).

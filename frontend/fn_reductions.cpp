@@ -55,6 +55,24 @@ CombineOp combine_of(ReductionWord word) {
 
 }  // namespace
 
+// A scan is a reduction up to where its statement stands: over j in 0 .. i + 1 for `j <= i`, and from the end, with
+// E - 1 - j in j's place, over 0 .. E - i for `j >= i`.
+Expr FnBuilder::scanned(BinaryOp scan, const Axis& axis, const Expr& limit, const Expr& whole) {
+  const bool is_forward = scan == BinaryOp::Le || scan == BinaryOp::Lt;
+  const Expr& extent = axis.hi;
+  Expr terms = is_forward ? limit : extent - limit;
+  if (scan == BinaryOp::Le) terms = terms + 1;
+  if (scan == BinaryOp::Gt) terms = terms + -1;
+  if (!facts_.proves_not_negative(extent - terms)) terms = binary(BinaryOp::Min, terms, extent);
+  const Reduce& node = *as<Reduce>(whole);
+  const auto turned = [&](const Expr& part) {
+    return is_forward ? part : substitute(part, {{axis.name, extent - var(axis.name) + -1}});
+  };
+  std::vector<Expr> where;
+  for (const Expr& condition : node.where) where.push_back(turned(condition));
+  return reduce(node.op, {Axis{axis.name, integer(0), terms, {}, axis.span}}, std::move(where), turned(node.body), whole->dtype, whole->span);
+}
+
 Expr FnBuilder::reduction(const AstReduction& ast, Span span) {
   const std::size_t outer = indices_.size();
   const std::size_t known = facts_.mark();
@@ -63,10 +81,16 @@ Expr FnBuilder::reduction(const AstReduction& ast, Span span) {
     facts_.forget_since(known);
     return result;
   };
+  Expr limit;
+  if (ast.scan) {
+    limit = leaf(ast.axes[0].hi, Dtype::Index);
+    if (!limit) return leave({});
+  }
   for (const AstRange& axis : ast.axes) {
     std::vector<Use> uses;
     collect_uses(ast.body, axis.name.text, false, uses);
-    const std::string help = fmt::format("state its range: `{}[{} in 0..n]`", name_of(ast.word), axis.name.text);
+    const std::string help = ast.scan ? fmt::format("a scan goes along a dimension that its index alone subscripts, as in `X[{}]`", axis.name.text)
+                                      : fmt::format("state its range: `{}[{} in 0..n]`", name_of(ast.word), axis.name.text);
     if (!open_index(axis, uses, help)) return leave({});
   }
   const Dtype dtype = accumulator(ast);
@@ -76,7 +100,8 @@ Expr FnBuilder::reduction(const AstReduction& ast, Span span) {
   skips_.pop_back();
   if (!body) return leave({});
   body = cast(dtype, body, ast.body->span);
-  const std::vector<Axis> axes = axes_of(outer);
+  std::vector<Axis> axes = axes_of(outer);
+  if (ast.scan) return leave(scanned(*ast.scan, axes[0], limit, reduce(combine_of(ast.word), axes, where, std::move(body), dtype, span)));
   if (ast.word == ReductionWord::ArgMax || ast.word == ReductionWord::ArgMin)
     return leave(reduce(combine_of(ast.word), axes, where, std::move(body), ast.accumulator.value_or(Dtype::I32), span, true));
   Expr result = reduce(combine_of(ast.word), axes, where, std::move(body), dtype, span);

@@ -58,8 +58,10 @@ constexpr std::array<ReductionName, 10> reductions = {{{"sum", ReductionWord::Su
                                                       {"mean", ReductionWord::Mean},
                                                        {"argmax", ReductionWord::ArgMax},
                                                        {"argmin", ReductionWord::ArgMin}}};
-// Words of the language that this version does not have; only in front of `[`.
-constexpr std::array<std::string_view, 4> later_words = {"cumsum", "cumprod", "cummax", "cummin"};
+constexpr std::array<ReductionName, 4> scans = {{{"cumsum", ReductionWord::Sum},
+                                                 {"cumprod", ReductionWord::Prod},
+                                                 {"cummax", ReductionWord::Max},
+                                                 {"cummin", ReductionWord::Min}}};
 
 std::string_view before_dot(std::string_view name) { return name.substr(0, name.find('.')); }
 
@@ -67,6 +69,12 @@ std::string_view before_dot(std::string_view name) { return name.substr(0, name.
 
 std::optional<ReductionWord> reduction_by_name(std::string_view word) {
   for (const ReductionName& row : reductions)
+    if (row.name == word) return row.word;
+  return std::nullopt;
+}
+
+std::optional<ReductionWord> scan_by_name(std::string_view word) {
+  for (const ReductionName& row : scans)
     if (row.name == word) return row.word;
   return std::nullopt;
 }
@@ -192,7 +200,8 @@ Ast ProgramParser::parse_unary() {
 }
 
 bool ProgramParser::at_reduction() const {
-  return here().kind == LexemeKind::Name && is(ahead(), "[") && reduction_by_name(before_dot(here().text)).has_value();
+  return here().kind == LexemeKind::Name && is(ahead(), "[") &&
+         (reduction_by_name(before_dot(here().text)) || scan_by_name(before_dot(here().text)));
 }
 
 Ast ProgramParser::parse_primary() {
@@ -223,8 +232,6 @@ Ast ProgramParser::parse_primary() {
     if (at(word)) fail(token.span, fmt::format("found {}, but an expression is needed", seen()));
   take();
   if (at("[")) {
-    for (std::string_view word : later_words)
-      if (token.text == word) fail(token.span, fmt::format("`{}` is not supported yet", word));
     return parse_access(token);
   }
   if (at("(") && !here().starts_line) {
@@ -253,7 +260,8 @@ Ast ProgramParser::parse_reduction() {
   const Lexeme name = take();
   take();
   AstReduction reduction;
-  reduction.word = *reduction_by_name(before_dot(name.text));
+  const std::optional<ReductionWord> scanned = scan_by_name(before_dot(name.text));
+  reduction.word = scanned ? *scanned : *reduction_by_name(before_dot(name.text));
   if (before_dot(name.text) != name.text) {
     const std::string_view suffix = name.text.substr(name.text.find('.') + 1);
     const std::optional<Dtype> dtype = dtype_by_name(suffix);
@@ -267,7 +275,8 @@ Ast ProgramParser::parse_reduction() {
     if (gives_index && !is_signed(*dtype)) fail(name.span, fmt::format("`{}` gives an index or -1, which {} does not hold", before_dot(name.text), suffix), "it gives an i32; `argmax.i64` an i64");
     reduction.accumulator = dtype;
   }
-  parse_list("]", "the reduced indices", [&] { reduction.axes.push_back(parse_range()); });
+  if (scanned) reduction.scan = parse_scanned(reduction.axes.emplace_back());
+  else parse_list("]", "the reduced indices", [&] { reduction.axes.push_back(parse_range()); });
   if (reduction.axes.empty()) fail(join(name.span, previous_span()), "a reduction over no index");
   if ((reduction.word == ReductionWord::ArgMax || reduction.word == ReductionWord::ArgMin) && reduction.axes.size() != 1)
     fail(join(name.span, previous_span()), fmt::format("`{}` gives one index, and {} are named", before_dot(name.text), reduction.axes.size()),
@@ -279,6 +288,22 @@ Ast ProgramParser::parse_reduction() {
   reduction.body = at("if") ? parse_if() : parse_binary(takes_comparison ? not_level : product_level);
   --depth_;
   return make(std::move(reduction), join(name.span, previous_span()));
+}
+
+// `j <= i]` of `cumsum[j <= i] X[j]`.
+BinaryOp ProgramParser::parse_scanned(AstRange& range) {
+  range.name = expect_name("the name of the scanned index");
+  if (is_reserved(range.name.text))
+    fail(range.name.span, fmt::format("`{}` is a word of the language and cannot name an index", range.name.text));
+  const Level* level = level_of(here());
+  if (!level || level->level != compare_level || level->op == BinaryOp::Eq || level->op == BinaryOp::Ne)
+    fail(here().span, fmt::format("found {}, but a scan says how far its index goes", seen()),
+         fmt::format("as in `cumsum[{0} <= i] X[{0}]`; `<` leaves out the last, `>=` and `>` go from the end", range.name.text));
+  const BinaryOp op = level->op;
+  take();
+  range.hi = parse_binary(compare_level + 1);
+  expect("]", "behind the end of a scan");
+  return op;
 }
 
 AstRange ProgramParser::parse_range() {

@@ -84,6 +84,7 @@ class ProgramParser {
   Ast parse_reduction();
   Ast parse_if();
   AstRange parse_range();
+  BinaryOp parse_scanned(AstRange& range);
   bool at_reduction() const;
   Ast make(decltype(AstNode::value) value, Span span);
   void check_depth(int depth, Span span);

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "ir/operators.h"
+#include "passes/linear_form.h"
 #include "passes/pass.h"
 
 namespace tilewright {
@@ -63,6 +64,10 @@ class StatementLowering {
     Block body;
     Access target{stmt.target, stmt.index, stmt.rule, stmt.span};
     bool ordered = false;
+    if (const auto scan = stmt.combine ? std::nullopt : scan_of(stmt)) {
+      kernel.body = running(stmt, *scan);
+      return kernel;
+    }
     if (!stmt.combine) {
       Expr value = emit(stmt.value, body);
       body.push_back(make_stmt(Store{target, contract_products(value), stmt.where, std::nullopt}, span_));
@@ -103,6 +108,90 @@ class StatementLowering {
 
   void declare(Block& out, const std::string& name, Dtype dtype) {
     out.push_back(make_stmt(Buffer{Space::Register, name, dtype, {}, std::nullopt, std::nullopt}, span_));
+  }
+
+  // ---- Scans
+
+  // A reduction as far as an index of the statement goes.
+  struct Scan {
+    std::size_t axis;         // of the statement
+    bool is_from_end;         // over 0 .. E - i, where i goes to E
+    std::vector<Expr> sums;   // the reductions of the statement that are like it
+  };
+
+  // How far `node` goes along the axis: over 0 .. i (no), 0 .. i + 1 (yes), from the end over 0 .. E - i - 1 or E - i; none
+  // where it does not, or where more of it depends on the axis.
+  std::optional<bool> takes_own_term(const Reduce& node, const Axis& axis, bool is_from_end) const {
+    if (node.axes.size() != 1 || node.gives_index || node.axes[0].step || (node.axes[0].lo && integer_value(node.axes[0].lo) != 0)) return std::nullopt;
+    if (axis.step || (axis.lo && integer_value(axis.lo) != 0) || uses_var(node.body, axis.name)) return std::nullopt;
+    for (const Expr& condition : node.where)
+      if (uses_var(condition, axis.name)) return std::nullopt;
+    const Expr self = is_from_end ? axis.hi - var(axis.name) : var(axis.name);
+    const std::optional<std::int64_t> beyond = constant_difference(linear_form(node.axes[0].hi), linear_form(self));
+    const std::int64_t own = beyond.value_or(-2) + (is_from_end ? 1 : 0);
+    if (own != 0 && own != 1) return std::nullopt;
+    return own == 1;
+  }
+
+  std::optional<Scan> scan_of(const TensorStmt& stmt) const {
+    std::optional<Scan> found;
+    walk(stmt.value, [&](const Expr& node) {
+      if (as<Select>(node)) return false;  // a branch that is not taken adds nothing
+      const Reduce* sum = as<Reduce>(node);
+      if (!sum) return true;
+      for (std::size_t axis = 0; axis < stmt.axes.size() && !found; ++axis)
+        for (const bool is_from_end : {false, true})
+          if (takes_own_term(*sum, stmt.axes[axis], is_from_end)) found = Scan{axis, is_from_end, {}};
+      if (found && takes_own_term(*sum, stmt.axes[found->axis], found->is_from_end)) found->sums.push_back(node);
+      return false;
+    });
+    return found;
+  }
+
+  // reg run = the identity; serial i in N { run = run + X[i]; P[i] = run }, and an exclusive one adds behind its store. The
+  // terms are added in the same order as each sum for itself would add them.
+  Block running(const TensorStmt& stmt, const Scan& scan) {
+    const Axis& axis = stmt.axes[scan.axis];
+    const Expr here = scan.is_from_end ? axis.hi - var(axis.name) + -1 : var(axis.name);
+    const auto placed = [&](const Expr& expr) { return scan.is_from_end ? substitute(expr, {{axis.name, here}}) : expr; };
+    Block out, each, behind;
+    std::vector<std::pair<Expr, Expr>> results;
+    for (const Expr& sum : scan.sums) {
+      const Reduce& node = *as<Reduce>(sum);
+      const std::string run = fresh("run");
+      declare(out, run, sum->dtype);
+      assign(out, run, identity_of(node.op, sum->dtype));
+      const bool is_inclusive = *takes_own_term(node, axis, scan.is_from_end);
+      Block update;
+      const auto at = [&](const Expr& expr) { return substitute(expr, {{node.axes[0].name, var(axis.name)}}); };
+      std::vector<Expr> where;
+      for (const Expr& condition : node.where) where.push_back(emit(at(condition), update));
+      Block nested;
+      const Expr term = emit(at(node.body), nested);
+      assign(nested, run, contract_products(combine(node.op, scalar(run, sum->dtype), term)));
+      if (const Expr condition = all_of(where)) update.push_back(make_stmt(If{condition, std::move(nested), {}}, span_));
+      else update.insert(update.end(), nested.begin(), nested.end());
+      Block& place = is_inclusive ? each : behind;
+      place.insert(place.end(), update.begin(), update.end());
+      results.emplace_back(sum, scalar(run, sum->dtype));
+    }
+    const Expr value = rewrite(stmt.value, [&](const Expr& node) -> Expr {
+      for (const auto& [sum, run] : results)
+        if (node == sum) return run;
+      return node;
+    });
+    const Expr emitted = emit(placed(value), each);
+    std::vector<Expr> index, where;
+    for (const Expr& part : stmt.index) index.push_back(placed(part));
+    for (const Expr& part : stmt.where) where.push_back(placed(part));
+    each.push_back(make_stmt(Store{Access{stmt.target, std::move(index), stmt.rule, stmt.span}, contract_products(emitted), std::move(where), std::nullopt}, span_));
+    // Behind the last there may be no further term to read.
+    if (!behind.empty()) each.push_back(make_stmt(If{binary(BinaryOp::Lt, var(axis.name), axis.hi - integer(1)), std::move(behind), {}}, span_));
+    out.push_back(make_stmt(Loop{LoopKind::Serial, {axis}, std::nullopt, std::move(each)}, span_));
+    std::vector<Axis> others = stmt.axes;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(scan.axis));
+    if (others.empty()) return out;
+    return {make_stmt(Loop{LoopKind::Parallel, std::move(others), std::nullopt, std::move(out)}, span_)};
   }
 
   // `expr` without reductions; what they need is appended to `out`. A reduction in a branch is computed only if the

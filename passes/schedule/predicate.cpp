@@ -31,8 +31,13 @@ class Predicate {
   // Whether a value is there only where the predicate holds: it reads by the index, or what was written under the predicate.
   bool needs_predicate(const Expr& expr) const {
     if (!expr) return false;
-    if (uses_var(expr, axis_) && reads_memory(expr, own_)) return true;
+    if (depends(expr) && reads_memory(expr, own_)) return true;
     return std::any_of(partial_.begin(), partial_.end(), [&](const std::string& buffer) { return uses_buffer(expr, buffer); });
+  }
+
+  // Whether the index, or a value made of it, is in there.
+  bool depends(const Expr& expr) const {
+    return expr && (uses_var(expr, axis_) || std::any_of(made_of_it_.begin(), made_of_it_.end(), [&](const std::string& name) { return uses_var(expr, name); }));
   }
 
   void note_partial(const std::string& buffer) {
@@ -73,8 +78,10 @@ class Predicate {
     if (const Buffer* buffer = as<Buffer>(stmt)) declared_[buffer->name] = depth_;
     if (const Store* store = as<Store>(stmt)) return apply_store(*store, stmt);
     if (const Loop* loop = as<Loop>(stmt)) {
+      // A loop as far as the index goes: what it reads is there only where the index is.
       for (const Axis& axis : loop->axes)
-        if (needs_predicate(axis.lo) || needs_predicate(axis.hi) || needs_predicate(axis.step)) return guarded(stmt);
+        for (const Expr* bound : {&axis.lo, &axis.hi, &axis.step})
+          if (needs_predicate(*bound) || (depends(*bound) && reads_memory_in(loop->body))) return guarded(stmt);
       return apply_inside(stmt);
     }
     if (const If* branch = as<If>(stmt)) return needs_predicate(branch->condition) ? guarded(stmt) : apply_inside(stmt);
@@ -83,11 +90,19 @@ class Predicate {
       node.value = select(condition_, node.value, constant(0, node.value->dtype), node.value->span);
       return make_stmt(std::move(node), stmt->span);
     }
+    if (const Let* let = as<Let>(stmt); let && depends(let->value)) made_of_it_.insert(let->name);
     return stmt;
+  }
+
+  bool reads_memory_in(const Block& body) const {
+    bool found = false;
+    walk_expressions(body, [&](const Expr& expr) { found = found || reads_memory(expr, own_); });
+    return found;
   }
 
   std::string axis_;
   Expr condition_;
+  std::set<std::string> made_of_it_;  // `let`s
   std::set<std::string> own_;      // declared inside: what is in them ends with the iteration
   std::set<std::string> written_;  // of those, what has a value in every iteration
   std::set<std::string> partial_;  // of those, what has none where the predicate does not hold
