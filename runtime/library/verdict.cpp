@@ -64,13 +64,20 @@ Reference reference_of(const TensorFn& fn, const std::map<std::string, HostTenso
   std::int64_t terms = 1;  // of the largest reduction, so that large calls are sampled
   std::vector<std::pair<std::string, std::int64_t>> names(before.dims.begin(), before.dims.end());
   bool recursive = !fn.lets.empty();
-  for (const TensorStmt& stmt : fn.statements)
+  for (const TensorStmt& stmt : fn.statements) {
+    // A bound may go as far as an index of the statement, which goes to its own end.
+    std::vector<std::pair<std::string, std::int64_t>> known = names;
+    for (const Axis& axis : stmt.axes) try {
+        known.emplace_back(axis.name, evaluate_index(axis.hi, known) - 1);
+      } catch (const std::exception&) {
+        // a bound read from a tensor
+      }
     walk(stmt.value, [&](const Expr& node) {
       if (const Reduce* reduction = as<Reduce>(node)) {
         std::int64_t product = 1;
         for (const Axis& axis : reduction->axes) {
           try {
-            product *= std::max<std::int64_t>(1, evaluate_index(axis.hi, names) - (axis.lo ? evaluate_index(axis.lo, names) : 0));
+            product *= std::max<std::int64_t>(1, evaluate_index(axis.hi, known) - (axis.lo ? evaluate_index(axis.lo, known) : 0));
           } catch (const std::exception&) {
             product *= 16;
           }
@@ -80,6 +87,7 @@ Reference reference_of(const TensorFn& fn, const std::map<std::string, HostTenso
       }
       return true;
     });
+  }
   Reference reference;
   for (const Param& param : fn.params) {
     if (param.kind == ParamKind::In || recursive) continue;
