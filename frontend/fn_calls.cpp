@@ -44,7 +44,7 @@ const FunctionInfo* language_function(const std::string& name) {
 
 std::optional<Dtype> conversion(const std::string& name) {
   const std::optional<Dtype> dtype = dtype_by_name(name);
-  constexpr std::array<Dtype, 4> not_written = {Dtype::Index, Dtype::Mbarrier, Dtype::E4M3, Dtype::E5M2};
+  constexpr std::array<Dtype, 2> not_written = {Dtype::Index, Dtype::Mbarrier};
   return dtype && std::find(not_written.begin(), not_written.end(), *dtype) == not_written.end() ? dtype : std::nullopt;
 }
 

@@ -212,10 +212,8 @@ AstParam ProgramParser::parse_param(ParamKind kind) {
 Dtype ProgramParser::parse_dtype() {
   const AstWord word = expect_name("a dtype");
   const std::optional<Dtype> dtype = dtype_by_name(word.text);
-  if (dtype == Dtype::E4M3 || dtype == Dtype::E5M2)
-    fail(word.span, fmt::format("`{}` is not supported yet", word.text));
   if (!dtype || *dtype == Dtype::Index || *dtype == Dtype::Mbarrier) {
-    constexpr std::array<std::string_view, 13> names = {"f64", "f32", "f16", "bf16", "i64", "i32", "i16",
+    constexpr std::array<std::string_view, 15> names = {"f64", "f32", "f16", "bf16", "e4m3", "e5m2", "i64", "i32", "i16",
                                                         "i8",  "u64", "u32", "u16",  "u8",  "bool"};
     std::string help = did_you_mean(word.text, {names.begin(), names.end()});
     if (help.empty()) help = fmt::format("the dtypes are {}", fmt::join(names, ", "));
