@@ -137,7 +137,7 @@ TEST_SUITE("codegen") {
       }
       CHECK_FALSE(first.is_from_cache);
       MESSAGE("compiled in ", first.generate_ms + first.compile_ms, " ms, from the cache in ", fastest_ms, " ms");
-      CHECK(fastest_ms < 20);
+      CHECK(fastest_ms * 5 < first.generate_ms + first.compile_ms);  // 7 ms of 360 where nothing else runs
     }
     before == nullptr ? unsetenv("TILEWRIGHT_CACHE") : setenv("TILEWRIGHT_CACHE", kept.c_str(), 1);
     std::filesystem::remove_all(folder);
