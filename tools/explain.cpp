@@ -9,6 +9,7 @@
 #include "passes/finish/ledger.h"
 #include "runtime/library/access_report.h"
 #include "tools/options.h"
+#include "tools/ranges.h"
 
 namespace tilewright {
 
@@ -84,6 +85,7 @@ ExitCode explain_verb(const Options& given) {
     nlohmann::json out;
     out["fn"] = fn.name;
     for (const auto& [name, value] : dims) out["dims"][name] = value;
+    for (const RangeNote& note : range_notes(fn)) out["ranges"].push_back({{"target", note.target}, {"index", note.index}, {"range", note.range}, {"from", note.accesses}});
     out["schedule"] = call.selection.schedule;
     out["by_rules"] = call.selection.made_by_rules;
     out["index_bits"] = call_class.index_bits;
@@ -99,6 +101,12 @@ ExitCode explain_verb(const Options& given) {
     return ExitCode::Success;
   }
   std::cout << print(fn) << "\n";
+  std::string target;
+  for (const RangeNote& note : range_notes(fn)) {
+    const std::string head = note.target == target ? "" : note.target;
+    target = note.target;
+    std::cout << fmt::format("ranges      {:<8} {} in {:<16} {}\n", head, note.index, note.range, note.accesses.empty() ? "as written" : fmt::format("from {}", fmt::join(note.accesses, ", ")));
+  }
   std::string sizes;
   for (const auto& [name, value] : dims) sizes += fmt::format("{}{} = {}", sizes.empty() ? "" : ", ", name, value);
   std::cout << fmt::format("sizes       {}\n", sizes.empty() ? "none" : sizes);
