@@ -38,3 +38,14 @@ function(tilewright_private name)
     target_link_libraries(${name} PRIVATE ${ARGN})
   endif()
 endfunction()
+
+# tilewright_texts(VARIABLE FUNCTION PART HEADER FILE …): adds to the list VARIABLE a source that defines FUNCTION, declared in HEADER, over the
+# texts of the files (cmake/texts.cmake).
+function(tilewright_texts variable function part header)
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/${function}.cpp)
+  set(script ${PROJECT_SOURCE_DIR}/cmake/texts.cmake)
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} "-DFILES=${ARGN}" -DPART=${part} -DHEADER=${header} -DFUNCTION=${function} -DOUTPUT=${output} -P ${script}
+    DEPENDS ${ARGN} ${script} VERBATIM)
+  set(${variable} ${${variable}} ${output} PARENT_SCOPE)
+endfunction()

@@ -27,7 +27,7 @@ constexpr VerbRow verbs[] = {
     {"run", "compile, launch, show or save the results", "tilewright run examples/ch05_tiled_matmul/matmul.tw --set M=100,N=50,K=30 --print C", run_verb, "pdsobr"},
     {"check", "compare with the definition: exact, random and special data at boundary shapes; on sim the hand kernels too", "tilewright check examples/ch05_tiled_matmul/matmul.tw --schedule \"ch5 tiled\" --device sim", check_verb, "pdsb"},
     {"explain", "schedule, class, ranges, kernels, and the ledger of shared memory and registers; --access: what each access costs", "tilewright explain examples/ch05_tiled_matmul/matmul.tw --set M=4096,N=4096,K=4096", explain_verb, "pdse"},
-    {"help", "a schedule line, a topic, or a verb", "tilewright help stage", help_verb, "h"},
+    {"help", "a schedule line, a topic, or what an error means", "tilewright help stage", help_verb, "h"},
     {"dump", "IR, CUDA C, LLVM IR, PTX and SASS after any or every line", "tilewright dump examples/ch05_tiled_matmul/matmul.tw --schedule \"ch5 tiled\" --after all --emit ir,cuda,ptx,sass --arch sm_90a -o out", dump_verb, "pdsm"},
     {"ladder", "the rungs of a schedule, each run and measured", "tilewright ladder examples/ch05_tiled_matmul/matmul.tw", ladder_verb, "pdstblr"},
     {"compare", "generated kernels beside hand kernels and libraries", "tilewright compare examples/ch05_tiled_matmul/matmul.tw --hand my.cu", compare_verb, "pdstcwbgr"},
@@ -108,7 +108,7 @@ void add_options(CLI::App& app, const VerbRow& verb, Options& options) {
         app.add_option("--peers", options.peers, "rows of other programs, as peers.py --json writes them");
         break;
       case 'c': app.add_option("--hand", options.hand_file, "a .cu file of your own, with `// launch k<<<grid, block>>>(arguments)` above its kernel; without a GPU it is checked on the PTX machine"); break;
-      case 'h': app.add_option("topic", options.topic, "a verb, a schedule line, or a topic"); break;
+      case 'h': app.add_option("topic", options.topic, "a schedule line, a pass, a function, an instruction, a topic, or the message of an error in quotes"); break;
       case 'b':
         app.add_option("--bound", options.bound, "how far a sum of h terms may be off: root (6 sqrt h units) or worst (h units)")->check(CLI::IsMember({"root", "worst"}))->capture_default_str();
         break;

@@ -72,7 +72,7 @@ struct Options {
   std::vector<std::string> words;    // journal: a folder, or `diff A B`, `repeat A`
   bool html = false;
   // help
-  std::string topic;
+  std::vector<std::string> topic;  // its words
 };
 
 // Keeps the texts, so that errors can show their lines.
