@@ -150,8 +150,8 @@ Reproduction reproduce(const PlantedFault& fault, const std::string& source_root
     const std::optional<std::string> failure = failure_of(example, folder);
     if (!failure) continue;
     result.in = example.name;
-    if (failure->find("after pass `" + pass + "`") != std::string::npos) {
-      result.where = "the verifier, behind the pass";
+    if (const std::string broken = between(*failure, "after pass `", "`:"); !broken.empty()) {
+      result.where = broken == pass ? "the verifier, behind the pass" : "the verifier, behind `" + broken + "`, a later pass";
       continue;  // nothing has run; another schedule may show more
     }
     const std::string named = between(*failure, "pass `", "` changes the result at ");
