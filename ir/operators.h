@@ -23,7 +23,7 @@ std::optional<BinaryOp> binary_by_spelling(std::string_view spelling);
 
 struct CombineInfo {
   std::string_view spelling;  // "+", "*", "max", "min", "&", "|"
-  BinaryOp binary;            // And and Or of Bool become logical, of integers bitwise
+  BinaryOp binary;            // And and Or are those of bits, of Bool too
 };
 const CombineInfo& info(CombineOp op);
 Expr identity_of(CombineOp op, Dtype dtype);           // -inf for max of floats, lowest for integers, …

@@ -214,14 +214,14 @@ Scalar fused_multiply_add(Dtype dtype, Scalar a, Scalar b, Scalar c) {
   return real_scalar(dtype == Dtype::F32 ? result : round_to_narrow(dtype, result));
 }
 
-BinaryOp binary_of(CombineOp op, Dtype dtype) {
+BinaryOp binary_of(CombineOp op, Dtype) {
   switch (op) {
     case CombineOp::Add: return BinaryOp::Add;
     case CombineOp::Mul: return BinaryOp::Mul;
     case CombineOp::Max: return BinaryOp::Max;
     case CombineOp::Min: return BinaryOp::Min;
-    case CombineOp::And: return dtype == Dtype::Bool ? BinaryOp::And : BinaryOp::BitAnd;
-    case CombineOp::Or: return dtype == Dtype::Bool ? BinaryOp::Or : BinaryOp::BitOr;
+    case CombineOp::And: return BinaryOp::BitAnd;
+    case CombineOp::Or: return BinaryOp::BitOr;
   }
   internal_error("unknown combining operator");
 }

@@ -174,7 +174,7 @@ inline Scalar apply(UnaryOp op, Dtype dtype, Scalar a) {
 // fma with one rounding to the dtype (narrow floats: of the f32 result). Of integers: a*b + c.
 Scalar fused_multiply_add(Dtype dtype, Scalar a, Scalar b, Scalar c);
 
-// The binary operator that a combining operator applies, by dtype: And and Or of Bool are logical, of integers bitwise.
+// The binary operator that a combining operator applies. And and Or are those of bits, of Bool too: no term is skipped.
 BinaryOp binary_of(CombineOp op, Dtype dtype);
 // What leaves the other side of `op` as it is.
 Scalar identity_scalar(CombineOp op, Dtype dtype);

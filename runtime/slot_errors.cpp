@@ -176,9 +176,11 @@ double error_of_rounded(double value, double error, double unit) {
   if (std::isnan(error)) return unknown;
   const double magnitude = std::fabs(value);
   double result = error + unit * magnitude;
-  if (unit != 0x1p-24) return result;
-  if (magnitude < 0x1p-125 && magnitude > 0) result += 0x1p-149;
-  return magnitude + result > std::numeric_limits<float>::max() ? unknown : result;
+  if (unit == 0) return result;
+  const bool is_f32 = unit >= 0x1p-24;  // a library function's unit is a multiple of an operation's
+  const double smallest_normal = is_f32 ? 0x1p-126 : 0x1p-1022, smallest = is_f32 ? 0x1p-149 : 0x1p-1074;
+  if (magnitude < 2 * smallest_normal && magnitude > 0) result += unit / (is_f32 ? 0x1p-24 : 0x1p-52) * smallest;
+  return is_f32 && magnitude + result > std::numeric_limits<float>::max() ? unknown : result;
 }
 
 double error_of_sum(double value, double error, double magnitude, double relative) {

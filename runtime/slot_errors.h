@@ -6,8 +6,8 @@
 namespace tilewright {
 
 // The error of a value of which one operation was rounded, by `unit`. An infinite or NaN value is compared by class and has
-// none, unless an operand's is unknown. Where f32 has only denormals, its rounding has an absolute size; where f32 may
-// overflow, the kernel has an infinity and the error is unknown (infinite).
+// none, unless an operand's is unknown. Among denormals a rounding has an absolute size; where f32 may overflow, the kernel has
+// an infinity and the error is unknown (infinite).
 double error_of_rounded(double value, double error, double unit);
 // The error of a sum whose terms have errors of `error` in all and finite terms of `magnitude`, rounded `relative` to that.
 // Where a part of the sum may overflow, the kernel may have an infinity, or NaN behind it.

@@ -8,6 +8,7 @@
 
 #include "passes/finish/ledger.h"
 #include "runtime/library/access_report.h"
+#include "runtime/library/call_class.h"
 #include "tools/options.h"
 #include "tools/ranges.h"
 
@@ -76,8 +77,8 @@ ExitCode explain_verb(const Options& given) {
   DimMap dims = dims_of_request(fn, settings.inputs);
   auto weighed = weigh_schedules(loaded.program, fn, dims, settings.schedule);
   PreparedCall call = prepare_with(loaded, fn, settings);
-  std::vector<std::pair<std::string, std::int64_t>> names(dims.begin(), dims.end());
-  CallClass call_class = class_of(fn, names);
+  const DimMap values = class_values(fn, dims, settings.inputs);
+  CallClass call_class = class_of(fn, {values.begin(), values.end()});
   std::vector<Ledger> ledgers;
   for (const Rung& rung : call.rungs) ledgers.push_back(ledger_of(rung.plan, target_for(settings.execution.arch)));
 

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "ir/diagnostic.h"
+#include "runtime/library/call_class.h"
 #include "tools/options.h"
 
 namespace tilewright {
@@ -161,9 +162,9 @@ void take_plan(const Plan& plan, const TensorFn& fn, PreparedCall& call) {
   call.selection.when = plan.facts;
   if (std::vector<std::string> failed = failed_conditions(fn, plan.facts, call.dims); !failed.empty())
     throw UserError({}, fmt::format("plan `{}` does not fit this call: {}", plan.name, fmt::join(failed, "; ")));
-  std::vector<std::pair<std::string, std::int64_t>> dims(call.dims.begin(), call.dims.end());
-  if (class_of(fn, dims).index_bits > plan.index_bits)
-    throw UserError({}, fmt::format("plan `{}` counts in 32 bits, and a tensor of this call has 2^31 elements or more", plan.name), "`class index 64` in the plan");
+  const DimMap values = class_values(fn, call.dims, call.settings.inputs);
+  if (class_of(fn, {values.begin(), values.end()}).index_bits > plan.index_bits)
+    throw UserError({}, fmt::format("plan `{}` counts in 32 bits, and this call has a tensor of 2^31 elements or more, or a scalar that makes indices so large", plan.name), "`class index 64` in the plan");
   call.rungs = {Rung{"", NumericClass::Exact, plan}};
 }
 
@@ -179,7 +180,7 @@ PreparedCall prepare_with(const LoadedProgram& loaded, const TensorFn& fn, Setti
     return call;
   }
   call.selection = select_schedule(loaded.program, fn, call.dims, call.settings.schedule);
-  call.rungs = rungs_of(fn, call.selection, call.dims, call.settings.execution.arch);
+  call.rungs = rungs_of(fn, call.selection, class_values(fn, call.dims, call.settings.inputs), call.settings.execution.arch);
   return call;
 }
 

@@ -156,8 +156,9 @@ void Emitter::store(const Store& node) {
 void Emitter::store_to(const Access& target, const std::function<Value*()>& make_value,
                        std::optional<CombineOp> atomic) {
   const Storage place = storage_of(target.buffer);
+  // What is left out is evaluated all the same: its own accesses may report.
+  Value* stored = make_value();
   const auto put = [&](Value* address) {
-    Value* stored = make_value();
     if (atomic)
       combine_into(place, address, *atomic, stored);
     else

@@ -51,7 +51,11 @@ void Expander::declare_pipe(const Pipe& pipe, const Stmt& stmt) {
       state.mma_reads &= !is_of(pipe, copy->source.buffer);
       if (is_of(pipe, copy->target.buffer)) state.has_multicast |= !copy->multicast.empty();
     }
-    if (as<Mma>(inner)) return;
+    if (const Mma* mma = as<Mma>(inner)) {  // mma.sync reads by its warps' own loads
+      const bool is_own = !mma->instruction.starts_with("wgmma");
+      for (const Access* operand : {&mma->a, &mma->b}) state.mma_reads &= !(is_own && is_of(pipe, operand->buffer));
+      return;
+    }
     map_expressions(inner, [&](const Expr& expr) {
       for (const std::string& buffer : pipe.buffers) state.mma_reads &= !uses_buffer(expr, buffer);
       return expr;

@@ -92,7 +92,7 @@ class Guard {
       auto shape = shape_of_access(plan_, buffers_, store.target.buffer);
       std::vector<Expr> inside_target = in_range(node.target.index, shape.value_or(std::vector<Expr>{}), ranges);
       if (store.target.rule.kind == Rule::Kind::Check)
-        report(store.target.rule.check_id, node.target.index, inside_target, {}, span, inside);
+        report_each(store.target.rule.check_id, node.target.index, shape.value_or(std::vector<Expr>{}), ranges, {}, span, inside);
       Stmt bare = make_stmt(std::move(node), span);
       inside.push_back(inside_target.empty() ? bare : if_all(inside_target, {bare}, span));
     } else {
@@ -124,7 +124,7 @@ class Guard {
     if (const Call* node = as<Call>(plain); node && node->function == "within") {
       Expr bound = cast(Dtype::Index, node->arguments[0]);
       std::vector<Expr> inside = {binary(BinaryOp::Le, integer(0), bound), binary(BinaryOp::Le, bound, node->arguments[1])};
-      report(static_cast<int>(integer_value(node->arguments[2]).value_or(0)), {bound}, inside, path, span, out);
+      report(static_cast<int>(integer_value(node->arguments[2]).value_or(0)), bound, inside, path, span, out);
       return binary(BinaryOp::Min, binary(BinaryOp::Max, bound, integer(0)), node->arguments[1]);
     }
     const Load* access = as<Load>(plain);
@@ -147,7 +147,7 @@ class Guard {
       }
       case Rule::Kind::Check: {
         if (inside.empty()) return bare_load();
-        report(access.rule.check_id, bare.index, inside, path, span, out);
+        report_each(access.rule.check_id, bare.index, shape.value_or(std::vector<Expr>{}), ranges, path, span, out);
         return select(all_of(inside), bare_load(), constant(0, expr->dtype), expr->span);
       }
       case Rule::Kind::Clamp:
@@ -172,19 +172,16 @@ class Guard {
     internal_error("a rule without a case");
   }
 
-  // Reports each index that is out of range.
-  void report(int site, const std::vector<Expr>& index, const std::vector<Expr>& inside, const std::vector<Expr>& path, Span span, Block& out) {
+  // Reports each index that is out of range, also one that never is inside.
+  void report_each(int site, const std::vector<Expr>& index, const std::vector<Expr>& shape, const Ranges& ranges, const std::vector<Expr>& path, Span span, Block& out) {
+    for (std::size_t d = 0; d < index.size() && d < shape.size(); ++d) report(site, index[d], in_range({index[d]}, {shape[d]}, ranges), path, span, out);
+  }
+
+  void report(int site, const Expr& position, const std::vector<Expr>& inside, const std::vector<Expr>& path, Span span, Block& out) {
     if (inside.empty()) return;
-    for (const Expr& position : index) {
-      std::vector<Expr> mine;
-      for (const Expr& side : inside)
-        if (const Binary* compare = as<Binary>(side); compare && (compare->lhs == position || compare->rhs == position)) mine.push_back(side);
-      if (mine.empty()) continue;
-      Expr outside = unary(UnaryOp::Not, all_of(mine));
-      std::vector<Expr> all = path;
-      all.push_back(outside);
-      out.push_back(if_all(all, {make_stmt(Instr{"error.report", {integer(site), position}}, span)}, span));
-    }
+    std::vector<Expr> all = path;
+    all.push_back(unary(UnaryOp::Not, all_of(inside)));
+    out.push_back(if_all(all, {make_stmt(Instr{"error.report", {integer(site), position}}, span)}, span));
   }
 
   // ---- Moving ifs outwards, inside one thread's program.

@@ -54,6 +54,7 @@ class Dropping {
         stores_.push_back(*store);
       return true;
     });
+    note_writes(block_body, {});
   }
 
   Block apply(const Block& body, std::set<std::string> reduced) {
@@ -103,6 +104,44 @@ class Dropping {
     return node;
   }
 
+  // The conditions around each write of a register buffer.
+  void note_writes(const Block& body, const std::vector<Expr>& around) {
+    for (const Stmt& stmt : body) {
+      if (const If* branch = as<If>(stmt)) {
+        std::vector<Expr> inside = around;
+        inside.push_back(branch->condition);
+        note_writes(branch->then_body, inside);
+        note_writes(branch->else_body, around);
+        continue;
+      }
+      if (const Store* store = as<Store>(stmt)) {
+        std::vector<Expr> own = around;
+        own.insert(own.end(), store->where.begin(), store->where.end());
+        writes_[store->target.buffer].push_back(std::move(own));
+      }
+      if (const Fill* fill = as<Fill>(stmt)) writes_[fill->buffer].push_back(around);
+      map_bodies(stmt, [&](const Block& nested) {
+        note_writes(nested, around);
+        return nested;
+      });
+    }
+  }
+
+  // Whether the value reads a register that is written only where `condition` holds.
+  bool reads_what_depends_on(const Expr& condition, const Expr& value) const {
+    bool found = false;
+    walk(value, [&](const Expr& node) {
+      const Load* access = as<Load>(node);
+      auto writes = access ? writes_.find(access->access.buffer) : writes_.end();
+      if (writes != writes_.end())
+        found |= std::all_of(writes->second.begin(), writes->second.end(), [&](const std::vector<Expr>& around) {
+          return std::any_of(around.begin(), around.end(), [&](const Expr& own) { return is_same_condition(own, condition); });
+        });
+      return !found;
+    });
+    return found;
+  }
+
   // Whether a load that is not staged uses one of these variables.
   bool reads_tensor_by(const Expr& expr, const std::set<std::string>& names) const {
     bool found = false;
@@ -117,7 +156,7 @@ class Dropping {
   }
 
   bool is_never_stored(const Store& store, std::size_t n, const std::set<std::string>& names) const {
-    if (names.empty() || reads_tensor_by(store.value, names)) return false;
+    if (names.empty() || reads_tensor_by(store.value, names) || reads_what_depends_on(store.where[n], store.value)) return false;
     for (std::size_t other = 0; other < store.where.size(); ++other)
       if (other != n && reads_tensor_by(store.where[other], names)) return false;
     return std::all_of(stores_.begin(), stores_.end(), [&](const Store& memory) {
@@ -184,6 +223,7 @@ class Dropping {
   std::set<std::string> shared_;
   std::map<std::string, Copy> copies_;
   std::vector<Store> stores_;  // to memory
+  std::map<std::string, std::vector<std::vector<Expr>>> writes_;
   std::map<std::string, std::vector<Expr>> added_;
 };
 

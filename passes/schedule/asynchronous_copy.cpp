@@ -160,12 +160,13 @@ void AsynchronousCopies::need_box(const Copy& copy, const Buffer& tile, bool loa
   if (bytes % chunk != 0)
     throw UserError(span_, fmt::format("a row of `{}` has {} bytes; the copy engine moves multiples of {}", tile.name,
                                        bytes, chunk));
-  // Each slot starts where a box may, and a swizzle repeats after 8 rows of a panel.
+  // Each slot, and each panel in it, starts where a box may, and a swizzle repeats after 8 rows of a panel.
+  const char* part = panel > 0 ? "panel" : "slot";
   std::int64_t start = std::max<std::int64_t>(128, 8 * tile.layout->xor_bytes);
-  std::int64_t tile_bytes = tile_elements(*tile.layout) * bytes_of(tile.dtype);
-  if (tile_bytes % start != 0)
-    throw UserError(span_, fmt::format("a slot of `{}` has {} bytes; the copy engine needs slots that start at multiples of {}",
-                                       tile.name, tile_bytes, start), "take larger tiles");
+  std::int64_t part_bytes = (panel > 0 ? panel : tile_elements(*tile.layout)) * bytes_of(tile.dtype);
+  if (part_bytes % start != 0)
+    throw UserError(span_, fmt::format("a {} of `{}` has {} bytes; the copy engine needs {}s that start at multiples of {}",
+                                       part, tile.name, part_bytes, part, start), "take larger tiles");
 }
 
 void AsynchronousCopies::refuse_missing_facts() const {

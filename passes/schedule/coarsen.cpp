@@ -58,7 +58,7 @@ class Coarsener {
     Expr local = tiles > 1 ? var(parts_[0].name) * threads_ + var(element_) : var(element_);
     if (line_.by > 1) local = local * line_.by + var(element_ + ".by");
     replacements_ = {{grid_, var(grid_) * factor}, {element_, local}};
-    if (last && !has_predicate(result.body)) result.body = with_end(result.body, last);
+    if (last && !has_predicate(result.body, last)) result.body = with_end(result.body, last);
     result.body = grown(result.body);
     return result;
   }
@@ -117,17 +117,17 @@ class Coarsener {
     });
   }
 
-  // Whether stores say already which elements exist.
-  bool has_predicate(const Block& body) const {
+  // Whether statements say already which elements exist, as `tile` has put it: another bound on the element, such as that
+  // of a read beside it, does not.
+  bool has_predicate(const Block& body, const Expr& last) const {
     bool found = false;
+    const auto look = [&](const Expr& condition) {
+      const Binary* bound = as<Binary>(condition);
+      found |= bound && bound->op == BinaryOp::Lt && bound->lhs->dtype == Dtype::Index && is_same_index(bound->lhs - bound->rhs, var(grid_) * threads_ + var(element_) - last);
+    };
     walk(body, [&](const Stmt& stmt) {
-      const Store* store = as<Store>(stmt);
-      if (store)
-        for (const Expr& condition : store->where) {
-          const Binary* bound = as<Binary>(condition);
-          if (bound && bound->op == BinaryOp::Lt)
-            found |= uses_var(bound->lhs, grid_) && uses_var(bound->lhs, element_);
-        }
+      if (const Store* store = as<Store>(stmt)) std::for_each(store->where.begin(), store->where.end(), look);
+      if (const If* branch = as<If>(stmt)) look(branch->condition);
       return !found;
     });
     return found;

@@ -78,11 +78,32 @@ class Overlap {
       for (const Stmt& stmt : tiles->body)
         if (stores_slices(stmt, tensor_.text)) return around(block, n, *tiles);
     }
+    if (is_overlapped(block)) throw UserError(tensor_.span, fmt::format("`{}` leaves while the next tile is multiplied already", tensor_.text));
     throw UserError(tensor_.span, fmt::format("`{}` is not stored in slices by blocks that go from tile to tile", tensor_.text),
                     "`epilogue … via shared tma, tile …` and `persist` first");
   }
 
  private:
+  // Slices leave in a loop inside that of the tiles.
+  bool is_overlapped(const Block& block) const {
+    bool found = false;
+    walk(block, [&](const Stmt& tiles) {
+      const Loop* loop = as<Loop>(tiles);
+      if (!loop || loop->kind != LoopKind::Serial || !loop->axes[0].step) return !found;
+      walk(loop->body, [&](const Stmt& stmt) {
+        const Loop* trips = multiplies(stmt);
+        if (trips) walk(trips->body, [&](const Stmt& inner) {
+          const Copy* copy = as<Copy>(inner);
+          found |= copy && copy->target.buffer == tensor_.text;
+          return !found;
+        });
+        return !found;
+      });
+      return false;
+    });
+    return found;
+  }
+
   Block around(const Block& block, std::size_t at, const Loop& tiles) {
     const Stmt* products = nullptr;
     const Stmt* stores = nullptr;

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "ir/diagnostic.h"
+#include "runtime/library/call_class.h"
 #include "runtime/library/session.h"
 #include "runtime/tilewright.h"
 
@@ -136,11 +137,11 @@ Result<CallReport> CompiledFunction::call(const std::vector<Argument>& arguments
     request.arch = state.execution.arch;
     request.arch_matters = state.execution.device == DeviceKind::Cuda;
     Selection selection = select_schedule(state.program, fn, bound.dims, request);
-    std::vector<std::pair<std::string, std::int64_t>> names(bound.dims.begin(), bound.dims.end());
-    CallClass call_class = class_of(fn, names);
+    const DimMap values = class_values(fn, bound.dims, bound.tensors);
+    CallClass call_class = class_of(fn, {values.begin(), values.end()});
     std::string key = fmt::format("{} {} {}", selection.schedule, call_class.index_bits, call_class.long_sums);
     auto known = state.plans.find(key);
-    if (known == state.plans.end()) known = state.plans.emplace(key, rungs_of(fn, selection, bound.dims, state.execution.arch).back().plan).first;
+    if (known == state.plans.end()) known = state.plans.emplace(key, rungs_of(fn, selection, values, state.execution.arch).back().plan).first;
     RunReport report = execute(known->second, bound, state.execution);
     if (report.error) throw UserError({}, describe(known->second, *report.error));
     if (!report.faults.empty()) throw UserError({}, report.faults.front());

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "ir/diagnostic.h"
+#include "runtime/library/call_class.h"
 #include "runtime/npy.h"
 #include "runtime/pnm.h"
 #include "runtime/random.h"
@@ -193,39 +194,44 @@ void require_memory(const TensorFn& fn, const std::vector<std::pair<std::string,
 
 }  // namespace
 
+namespace {
+
+HostTensor make_input(const Param& param, const std::vector<std::pair<std::string, std::int64_t>>& names, const std::vector<InputText>& inputs, const InputRequest& request) {
+  std::string spec = "random";
+  for (const InputText& input : inputs)
+    if (input.name == param.name) spec = input.spec;
+  auto value = request.values.find(param.name);
+  if (param.shape.empty() && value != request.values.end()) return parsed_scalar(param, value->second);
+  if (!is_word(spec)) return read_tensor_file(spec, param.dtype, param.name);
+  std::vector<std::int64_t> shape = shape_of(param.shape, names);
+  if (spec == "random" && !param.shape.empty()) return random_tensor(param.dtype, shape, seed_for(request.seed, param.name));
+  HostTensor tensor = make_tensor(param.dtype, shape);
+  for (std::int64_t n = 0; n < tensor.elements(); ++n) {
+    std::int64_t number = spec == "zeros" ? 0 : spec == "iota" ? n : 1;  // a scalar nobody set is 1
+    if (is_float(param.dtype)) write_real(tensor, n, static_cast<double>(number));
+    else write_integer(tensor, n, number);
+  }
+  return tensor;
+}
+
+}  // namespace
+
 std::map<std::string, HostTensor> make_inputs(const TensorFn& fn, const DimMap& dims, const InputRequest& request) {
   std::map<std::string, HostTensor> result;
   std::vector<InputText> inputs = split_inputs(fn, request.inputs);
   std::vector<std::pair<std::string, std::int64_t>> names(dims.begin(), dims.end());
   require_memory(fn, names);
-  for (const Param& param : fn.params) {
-    if (param.kind == ParamKind::Out) continue;
-    std::string spec = "random";
-    for (const InputText& input : inputs)
-      if (input.name == param.name) spec = input.spec;
-    auto value = request.values.find(param.name);
-    if (param.shape.empty() && value != request.values.end()) {
-      result[param.name] = parsed_scalar(param, value->second);
-      continue;
-    }
-    if (!is_word(spec)) {
-      result[param.name] = read_tensor_file(spec, param.dtype, param.name);
-      continue;
-    }
-    std::vector<std::int64_t> shape = shape_of(param.shape, names);
-    if (spec == "random" && !param.shape.empty()) {
-      result[param.name] = random_tensor(param.dtype, shape, seed_for(request.seed, param.name));
-      continue;
-    }
-    HostTensor tensor = make_tensor(param.dtype, shape);
-    for (std::int64_t n = 0; n < tensor.elements(); ++n) {
-      std::int64_t number = spec == "zeros" ? 0 : spec == "iota" ? n : 1;  // a scalar nobody set is 1
-      if (is_float(param.dtype)) write_real(tensor, n, static_cast<double>(number));
-      else write_integer(tensor, n, number);
-    }
-    result[param.name] = std::move(tensor);
-  }
+  for (const Param& param : fn.params)
+    if (param.kind != ParamKind::Out) result[param.name] = make_input(param, names, inputs, request);
   return result;
+}
+
+DimMap class_values(const TensorFn& fn, const DimMap& dims, const InputRequest& request) {
+  std::vector<InputText> inputs = split_inputs(fn, request.inputs);
+  std::map<std::string, HostTensor> scalars;
+  for (const Param& param : fn.params)
+    if (param.shape.empty() && param.kind != ParamKind::Out && is_integer(param.dtype)) scalars[param.name] = make_input(param, {}, inputs, request);
+  return class_values(fn, dims, scalars);
 }
 
 }  // namespace tilewright

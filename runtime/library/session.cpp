@@ -151,8 +151,8 @@ Selection select_schedule(const Program& program, const TensorFn& fn, const DimM
   return selection;
 }
 
-std::vector<Rung> rungs_of(const TensorFn& fn, const Selection& selection, const DimMap& dims, const std::string& arch) {
-  return build_rungs(fn, selection.schedule, selection.arch, selection.when, selection.lines, target_for(arch), class_of(fn, as_names(dims)));
+std::vector<Rung> rungs_of(const TensorFn& fn, const Selection& selection, const DimMap& values, const std::string& arch) {
+  return build_rungs(fn, selection.schedule, selection.arch, selection.when, selection.lines, target_for(arch), class_of(fn, as_names(values)));
 }
 
 std::string_view name_of(DeviceKind device) {

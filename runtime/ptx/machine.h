@@ -170,6 +170,7 @@ struct Origin {
   int lane = 0;
   std::uint64_t address = 0;  // of an access
   Space space = Space::Register;
+  const Op* parts = nullptr;  // what put a defined part beside it into one register
 };
 
 struct PendingCopy {

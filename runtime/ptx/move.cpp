@@ -1,6 +1,9 @@
 // Moves: mov (vectors taken apart and put together too), cvta, isspacep, clocks.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "runtime/ptx/lanes.h"
 
 namespace tilewright::ptx {
@@ -22,13 +25,40 @@ Op::Run move_of(int bits) {
   return bits == 32 ? run_unary<std::uint32_t, std::uint32_t, Same> : run_unary<std::uint64_t, std::uint64_t, Same>;
 }
 
-// Part `number` of a wider value.
+// Part `number` of a wider value. Where this was put together of parts, of which only some are undefined, it is that part
+// that counts: LLVM pads a vector so.
 template <class Part, class Whole>
 void run_take_part(const Op& op, Warp& warp, LaneMask lanes) {
   Part* d = warp.row<Part>(op.dst);
   const Whole* a = warp.row<Whole>(op.a);
   for_lanes(lanes, [&](int lane) { d[lane] = static_cast<Part>(a[lane] >> (8 * sizeof(Part) * static_cast<unsigned>(op.number))); });
+  LaneMask bad = warp.undefined_of(op.a) & lanes;
+  Row from = op.a;
+  const Op* parts = bad != 0 ? warp.origins[warp.origin_of(op.a)].parts : nullptr;
+  if (parts != nullptr && parts->dst == op.a) {
+    const std::array<Row, 4> rows = {parts->a, parts->b, parts->c, parts->d};
+    from = rows[static_cast<std::size_t>(op.number) * sizeof(Part) * static_cast<std::size_t>(parts->number) / sizeof(Whole)];
+    bad &= warp.undefined_of(from);
+  }
+  warp.mark(op.dst, lanes, bad, warp.origin_of(from));
 }
+
+void mark_parts(const Op& op, Warp& warp, LaneMask lanes) {
+  LaneMask bad = 0, all_bad = lanes;
+  Origin origin;
+  const std::array<Row, 4> rows = {op.a, op.b, op.c, op.d};
+  for (int n = op.number - 1; n >= 0; --n) {
+    const LaneMask mask = warp.undefined_of(rows[static_cast<std::size_t>(n)]) & lanes;
+    bad |= mask;
+    all_bad &= mask;
+    if (mask != 0) origin = warp.origins[warp.origin_of(rows[static_cast<std::size_t>(n)])];
+  }
+  if (bad == all_bad) return propagate(op, warp, lanes);
+  origin.parts = &op;
+  const auto known = std::find_if(warp.origins.begin(), warp.origins.end(), [&](const Origin& other) { return other.parts == &op && other.op == origin.op; });
+  warp.mark(op.dst, lanes, bad, known != warp.origins.end() ? static_cast<std::uint32_t>(known - warp.origins.begin()) : warp.new_origin(origin));
+}
+
 // d = {a, b} or {a, b, c, d}, the first in the lowest bits.
 template <class Part, class Whole>
 void run_put_together(const Op& op, Warp& warp, LaneMask lanes) {
@@ -40,6 +70,7 @@ void run_put_together(const Op& op, Warp& warp, LaneMask lanes) {
     if (op.number == 4) whole = static_cast<Whole>(whole | static_cast<Whole>(c[lane]) << (2 * width % (8 * sizeof(Whole))) | static_cast<Whole>(e[lane]) << (3 * width % (8 * sizeof(Whole))));
     d[lane] = whole;
   });
+  mark_parts(op, warp, lanes);
 }
 
 void add_move(Builder& builder, Row dst, Row a, int bits) {
@@ -62,6 +93,7 @@ void take_apart(Builder& builder, const Instruction& at, int bits) {
     op.dst = dst;
     op.a = a;
     op.number = static_cast<std::int32_t>(n);
+    op.marks_itself = true;
   }
 }
 
@@ -80,6 +112,7 @@ void put_together(Builder& builder, const Instruction& at, int bits) {
   op.c = rows[2];
   op.d = rows[3];
   op.number = static_cast<std::int32_t>(parts.size());
+  op.marks_itself = true;
 }
 
 // Operations of all warps so far: it grows, which is all that a clock promises.

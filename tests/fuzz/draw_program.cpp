@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "frontend/types.h"
+#include "ir/operators.h"
 #include "tests/fuzz/draw_scope.h"
 
 namespace tilewright::fuzz {
@@ -27,7 +29,7 @@ class ProgramDraw {
     add_helpers();
     std::size_t count = 1 + random_.weighted({50, 30, 14, 6});
     if (has_products) {
-      add_product();
+      random_.chance(50) ? add_plain_product() : add_product();
       count = random_.weighted({60, 30, 10});
     }
     for (std::size_t n = 0; n < count; ++n) add_statement();
@@ -57,7 +59,7 @@ class ProgramDraw {
   }
 
   void add_statement() {
-    switch (random_.weighted({30, 18, 14, 10, 12, 5, 6, 5, 5, 4})) {
+    switch (random_.weighted({30, 18, 14, 10, 12, 5, 6, 5, 5, 4, 9, 6})) {
       case 0: return add_pointwise(random_.chance(40));
       case 1: return add_row_reduction(random_.chance(40));
       case 2: return add_product();
@@ -67,6 +69,8 @@ class ProgramDraw {
       case 6: return add_gather();
       case 7: return add_reshape();
       case 8: return add_inout();
+      case 10: return add_function();
+      case 11: return add_accumulator();
       default: return add_sparse();
     }
   }
@@ -180,6 +184,66 @@ class ProgramDraw {
     if (random_.chance(20)) reduction.ranges[0].bounds = {literal("0"), literal(k.extent)};
     statement.value = std::move(reduction);
     if (random_.chance(30)) statement.value = binary(random_.pick({"+", "*"}), std::move(statement.value), draw_operand(scope_, sum, 1));
+    finish(std::move(statement), dtype, shape);
+  }
+
+  // C[i, j] = sum[k] A[i, k] * B[k, j] as the tensor cores take it, either operand either way round.
+  void add_plain_product() {
+    const Dtype factors = random_.pick({Dtype::F16, Dtype::BF16});
+    const Dtype dtype = random_.pick({factors, factors, Dtype::F32});
+    Statement statement = begin(false, dtype, {scope_.dim(), scope_.dim()});
+    const std::vector<std::string> shape = {scope_.indices[0].extent, scope_.indices[1].extent};
+    const std::string i = scope_.indices[0].name, j = scope_.indices[1].name, k = scope_.fresh_index(), depth = scope_.dim();
+    const auto factor = [&](const std::string& index, const std::string& extent) {
+      const bool is_turned = random_.chance(40);
+      const std::string name = scope_.fresh_input(factors, is_turned ? std::vector{depth, extent} : std::vector{extent, depth});
+      return access(name, is_turned ? std::vector{k, index} : std::vector{index, k});
+    };
+    Term a = factor(i, shape[0]);
+    Term reduction = make_term(TermKind::Reduction, "sum", {binary("*", std::move(a), factor(j, shape[1]))});
+    reduction.ranges = {Range{k, {}, false}};
+    statement.value = std::move(reduction);
+    finish(std::move(statement), dtype, shape);
+  }
+
+  // Y[i] = exp(X[i]): each function as often as any other.
+  void add_function() {
+    static const std::vector<std::string> names = [] {
+      std::vector<std::string> result = {"min", "max"};
+      for (const FunctionInfo& row : all_functions())
+        if (row.name.find('.') == std::string_view::npos && row.group != FunctionGroup::Structural) result.emplace_back(row.name);
+      return result;
+    }();
+    const std::string name = !scope_.helpers.empty() && random_.chance(50) ? scope_.helpers.front() : random_.pick(names);
+    const FunctionInfo* facts = find_function(name);
+    const bool is_whole = facts != nullptr && !facts->takes_float;
+    const Dtype dtype = facts == nullptr ? Dtype::F32 : is_whole ? random_.pick({Dtype::I32, Dtype::I64, Dtype::U8}) : random_.pick({Dtype::F32, Dtype::F32, Dtype::F64, Dtype::F16, Dtype::BF16});
+    const std::vector<std::string> shape = draw_shape(1, false);
+    const bool is_condition = facts != nullptr && facts->result == Dtype::Bool;
+    Statement statement = begin(false, is_condition ? Dtype::Bool : dtype, shape);
+    std::vector<Term> arguments;
+    const int arity = facts != nullptr ? facts->arity : name == "min" || name == "max" ? 2 : 1;
+    for (int n = 0; n < arity; ++n) arguments.push_back(n > 0 && random_.chance(30) ? draw_number(scope_, dtype) : draw_access(scope_, dtype));
+    statement.value = make_term(TermKind::Call, name, std::move(arguments));
+    finish(std::move(statement), is_condition ? Dtype::Bool : dtype, shape);
+  }
+
+  // Y[i] = sum.f64[k] A[i, k]: accumulators that are said, over terms that they hold.
+  void add_accumulator() {
+    const Dtype dtype = random_.pick({Dtype::F32, Dtype::F64, Dtype::I32, Dtype::I64, Dtype::U32, Dtype::U64});
+    std::vector<Dtype> terms;
+    for (const Dtype other : {Dtype::F64, Dtype::F32, Dtype::F16, Dtype::BF16, Dtype::I64, Dtype::I32, Dtype::I16, Dtype::I8, Dtype::U64, Dtype::U32, Dtype::U16, Dtype::U8})
+      if (holds(dtype, other)) terms.push_back(other);
+    const std::vector<std::string> shape = draw_shape(0, false);
+    Statement statement = begin(false, dtype, shape);
+    const DrawnIndex k{scope_.fresh_index(), scope_.dim()};
+    Term reduction = make_term(TermKind::Reduction, random_.pick({"sum", "prod", "max", "min"}) + ("." + std::string(info(dtype).name)), {});
+    reduction.ranges = {Range{k.name, {literal("0"), literal(k.extent)}, false}};
+    scope_.indices.push_back(k);
+    ++scope_.reductions;
+    reduction.kids = {draw_access(scope_, random_.pick(terms))};
+    --scope_.reductions;
+    statement.value = std::move(reduction);
     finish(std::move(statement), dtype, shape);
   }
 

@@ -74,7 +74,8 @@ class ScheduleDraw {
     std::string word;
     try {
       const ScheduleLine line = tokenize_line(text);
-      word = line.word;
+      const auto words = schedule_passes();
+      word = std::any_of(words.begin(), words.end(), [&](const SchedulePass& pass) { return pass.word == line.word; }) ? line.word : "an unknown word";
       tally_.count("line drawn", word);
       plan_ = apply_line(plan_, line, Target{});
       tally_.count("line accepted", word);
@@ -202,6 +203,7 @@ class ScheduleDraw {
   void tensor_cores() {
     if (kernel_.free.size() < 2 || kernel_.reduced.empty()) return threads();
     const std::string i = kernel_.free[kernel_.free.size() - 2], j = kernel_.free.back(), k = kernel_.reduced.front();
+    if (random_.chance(30)) return every_line_of_hopper(i, j, k);
     const bool is_wgmma = random_.chance(65);
     const std::string depth = random_.pick({"16", "16", "32"});
     std::vector<std::string> lines = {fmt::format("tile block {} {}, {} {}, {} {}", i, is_wgmma ? "64" : random_.pick({"16", "32", "64"}), j, random_.pick({"16", "32", "64"}), k, depth)};
@@ -214,13 +216,31 @@ class ScheduleDraw {
     if (random_.chance(35)) lines.push_back(fmt::format("cluster {}.block 2{}", random_.pick({i, i, j}), random_.chance(75) && !kernel_.reads.empty() ? " multicast " + tensor() : ""));
     if (random_.chance(45)) lines.push_back(fmt::format("epilogue {} via shared tma, tile {} {} buffers {}", kernel_.name, j, random_.pick({"16", "16", "32", "8"}), random_.pick({"1", "2"})));
     if (random_.chance(45)) lines.push_back(persist_line());
+    if (random_.chance(45)) lines.push_back("overlap " + kernel_.name);
     attempt_all(std::move(lines));
+  }
+
+  // The whole way of a product to Hopper's tensor cores: each line needs those before it.
+  void every_line_of_hopper(const std::string& i, const std::string& j, const std::string& k) {
+    const std::string depth = random_.pick({"16", "32"});
+    const std::string columns = random_.pick({"16", "32", "64"});
+    attempt(fmt::format("tile block {} 64, {} {}, {} {}", i, j, columns, k, depth));
+    attempt("warps 4");
+    attempt(stage_line(k + ".block", fmt::format(" swizzle {}", depth == "16" ? "32" : "64")));
+    attempt("mma wgmma over " + i);
+    attempt(fmt::format("pipeline {}.block depth {} via tma{}", k, random_.pick({"2", "3", "4"}), random_.chance(50) ? ", in flight 1" : ""));
+    if (random_.chance(70)) attempt("roles producer 1 warpgroup registers 40, consumer 1 warpgroup registers 232");
+    if (random_.chance(35)) attempt(fmt::format("cluster {}.block 2{}", i, kernel_.reads.empty() ? "" : " multicast " + kernel_.reads.back()));
+    attempt(fmt::format("epilogue {} via shared tma, tile {} {} buffers {}", kernel_.name, j, random_.chance(80) ? "16" : columns, random_.pick({"1", "2"})));
+    attempt(persist_line());
+    attempt("overlap " + kernel_.name);
+    if (random_.chance(15)) attempt("overlap " + kernel_.name);
   }
 
   // Any word, in any place, with what comes to hand.
   std::string anything() {
     const auto number = [&] { return random_.pick({"1", "2", "3", "4", "8", "16", "0", "64", "1000"}); };
-    switch (random_.below(20)) {
+    switch (random_.below(21)) {
       case 0: return "inline " + (plan_.temps.empty() ? tensor() : random_.pick(plan_.temps).name);
       case 1: return fmt::format("fuse {} into {} at {}", tensor(), kernel_.name, loop());
       case 2: return fmt::format("tile {} {} {}", random_.pick({"block", "warp", "thread", "outer"}), place(), number());
@@ -240,7 +260,8 @@ class ScheduleDraw {
       case 16: return fmt::format("peel {}", place());
       case 17: return random_.pick({"contract off", "contract on"});
       case 18: return random_.pick({"math fast", "math slow"});
-      default: return random_.pick({"tiel block i 4", "stage", "bind", "tile block", "persist order", "vectorize vectorize", "coarsen i", "unroll"});
+      case 19: return "overlap " + (random_.chance(80) ? kernel_.name : tensor());
+      default: return random_.pick({"tiel block i 4", "split d 4", "stage", "bind", "tile block", "persist order", "vectorize vectorize", "coarsen i", "unroll"});
     }
   }
 

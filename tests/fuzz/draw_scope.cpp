@@ -36,13 +36,18 @@ const DrawnTensor& Scope::tensor(Dtype dtype, const std::vector<std::string>& sh
   if (!same.empty() && random_.chance(70)) return *random_.pick(same);
   if (!may_be_new && !like.empty()) return *random_.pick(like);
   if (inputs.size() >= 6 && !same.empty()) return *random_.pick(same);
+  fresh_input(dtype, shape);
+  return readable_.back();
+}
+
+std::string Scope::fresh_input(Dtype dtype, const std::vector<std::string>& shape) {
   static const std::vector<std::string> letters = {"A", "B", "C", "D", "E", "F", "G", "H"};
   const int number = next_input_++;
   const auto size = static_cast<int>(letters.size());
   const std::string name = letters[static_cast<std::size_t>(number % size)] + (number < size ? "" : std::to_string(number / size + 1));
   inputs.push_back(Parameter{ParamKind::In, name, dtype, shape});
   readable_.push_back(DrawnTensor{name, dtype, shape});
-  return readable_.back();
+  return name;
 }
 
 std::string Scope::scalar(Dtype dtype) {

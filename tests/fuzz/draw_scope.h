@@ -34,6 +34,7 @@ class Scope {
 
   const DrawnTensor& tensor(Dtype dtype, const std::vector<std::string>& shape, bool may_be_new = true);
   std::string scalar(Dtype dtype);
+  std::string fresh_input(Dtype dtype, const std::vector<std::string>& shape);
   void declare(const DrawnTensor& tensor) { readable_.push_back(tensor); }
   const std::vector<DrawnTensor>& readable() const { return readable_; }
 

@@ -9,6 +9,7 @@
 
 #include "frontend/program.h"
 #include "ir/diagnostic.h"
+#include "runtime/library/call_class.h"
 #include "tests/fuzz/draw_program.h"
 #include "tests/fuzz/draw_schedule.h"
 
@@ -52,11 +53,24 @@ DimMap draw_dims(Random& random, const TensorFn& fn, const Plan& plan, const std
   return none;
 }
 
-void check_all(const Compiled& compiled, const std::vector<Run>& runs, const Devices& devices, Tally& tally) {
-  for (const Run& run : runs) {
-    tally.count("data", name_of(run.data));
-    if (!check_run(compiled, run, devices, tally)) tally.count("undecided", "runs that take too many steps");
+// The thread stages of the last rung, and of one on the way.
+void finish_some(Compiled& compiled, const std::vector<Run>& runs, Tally& tally) {
+  const std::size_t last = compiled.rungs.size() - 1;
+  std::set<std::size_t> finishes = {last};
+  if (last > 0 && !runs.empty()) finishes.insert(static_cast<std::size_t>(runs.front().seed) % last);
+  for (const std::size_t n : finishes) {
+    std::string why;
+    std::optional<Plan> finished = finished_plan(compiled.rungs[n].plan, &why);
+    tally.count("finished", finished ? "a thread stage" : "refused");
+    if (finished) compiled.finished[n] = std::move(*finished);
+    else tally.count("finishing refusal", kind_of_refusal(why));
   }
+}
+
+// What a run's scalars need: large ones make indices of 64 bits.
+int index_bits_of_run(const TensorFn& fn, const Run& run) {
+  const DimMap values = class_values(fn, run.dims, make_data(run.data, fn, run.dims, run.seed));
+  return class_of(fn, {values.begin(), values.end()}).index_bits;
 }
 
 }  // namespace
@@ -68,18 +82,27 @@ std::optional<Finding> check_text(const std::string& text, const Devices& device
     std::optional<Compiled> compiled = compile(text, runs.index_bits, &why_refused);
     if (refusal) *refusal = why_refused;
     if (!compiled) return std::nullopt;
-    // The last rung, and one on the way.
-    const std::size_t last = compiled->rungs.size() - 1;
-    std::set<std::size_t> finishes = {last};
-    if (last > 0 && !runs.runs.empty()) finishes.insert(static_cast<std::size_t>(runs.runs.front().seed) % last);
-    for (const std::size_t n : finishes) {
-      std::string why;
-      std::optional<Plan> finished = finished_plan(compiled->rungs[n].plan, &why);
-      tally.count("finished", finished ? "a thread stage" : "refused");
-      if (finished) compiled->finished[n] = std::move(*finished);
-      else tally.count("finishing refusal", kind_of_refusal(why));
+    for (const Run& run : runs.runs)
+      if (!failed_conditions(compiled->fn, compiled->rungs.front().plan.facts, run.dims).empty()) {  // no call of this schedule
+        if (refusal) *refusal = "a run does not satisfy the schedule";
+        return std::nullopt;
+      }
+    finish_some(*compiled, runs.runs, tally);
+    std::optional<Compiled> wide;
+    for (const Run& run : runs.runs) {
+      const bool needs_wide = index_bits_of_run(compiled->fn, run) > compiled->rungs.front().plan.index_bits;
+      if (needs_wide && !wide) {
+        wide = compile(text, 64);
+        if (wide) finish_some(*wide, runs.runs, tally);
+      }
+      if (needs_wide && !wide) {
+        tally.count("undecided", "schedules that are refused for 64 bits");
+        continue;
+      }
+      tally.count("data", name_of(run.data));
+      tally.count("index", needs_wide ? "64 bits by a scalar" : fmt::format("{} bits", compiled->rungs.front().plan.index_bits));
+      if (!check_run(needs_wide ? *wide : *compiled, run, devices, tally)) tally.count("undecided", "runs that take too many steps");
     }
-    check_all(*compiled, runs.runs, devices, tally);
     return std::nullopt;
   } catch (const Finding& finding) {
     return finding;
@@ -194,6 +217,12 @@ Devices share_of(const Devices& devices, std::uint64_t seed, std::uint64_t numbe
   share.ptx = devices.ptx && random.chance(4);
   share.cpu = devices.cpu && random.chance(60);
   return share;
+}
+
+std::optional<Finding> draw_and_check_refusal(std::uint64_t seed, std::uint64_t number, const std::vector<RefusalCase>& cases, Tally& tally) {
+  Random random(seed_of(seed + 2, number));
+  const RefusalCase& drawn = cases[number % cases.size()];
+  return random.chance(33) ? draw_changed_refusal(random, drawn, tally) : draw_refusal(drawn, tally);
 }
 
 std::optional<FailedCase> draw_and_check(std::uint64_t seed, std::uint64_t number, const Devices& devices, Tally& tally) {

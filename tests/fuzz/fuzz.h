@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/fuzz/check.h"
+#include "tests/fuzz/draw_refusal.h"
 
 namespace tilewright::fuzz {
 
@@ -30,6 +31,9 @@ struct FailedCase {
 Case draw_case(std::uint64_t seed, std::uint64_t number, Tally& tally, std::optional<Finding>* finding);
 // Draws it and checks it. Of `devices`, the slower ones check a share of the cases.
 std::optional<FailedCase> draw_and_check(std::uint64_t seed, std::uint64_t number, const Devices& devices, Tally& tally);
+
+// A refusal of the tests, `number` of the cases in turn: as it stands, or one time in three with something changed.
+std::optional<Finding> draw_and_check_refusal(std::uint64_t seed, std::uint64_t number, const std::vector<RefusalCase>& cases, Tally& tally);
 
 // The finding of a case as it stands; nothing where all is well, or where the program is refused.
 std::optional<Finding> check_case(const Case& drawn, const Devices& devices, Tally& tally);

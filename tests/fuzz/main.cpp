@@ -37,6 +37,8 @@ struct Options {
   std::string folder = ".";
   std::vector<std::string> replay;
   bool is_listing = false;
+  std::string tests;
+  std::vector<RefusalCase> refusals;
 };
 
 constexpr std::int64_t programs_of_a_process = 200;
@@ -108,7 +110,10 @@ void work(const Options& options, std::int64_t first, std::int64_t last, Clock::
     Tally tally;
     tally.count("program", "drawn");
     const auto failed = draw_and_check(options.seed, static_cast<std::uint64_t>(number), devices_of(options), tally);
+    std::optional<Finding> refusal;
+    if (!options.refusals.empty()) refusal = draw_and_check_refusal(options.seed, static_cast<std::uint64_t>(number), options.refusals, tally);
     tell({{"tally", tally.to_json()}});
+    if (refusal) tell({{"finding", {number, refusal->kind, refusal->text.substr(0, 4000)}}});
     if (!failed) continue;
     tell({{"finding", {number, failed->finding.kind, failed->finding.text.substr(0, 4000)}}});
   }
@@ -118,6 +123,7 @@ class Fuzzer {
  public:
   explicit Fuzzer(const Options& options) : options_(options), start_(Clock::now()) {
     tally_.expect_everything();
+    expect_refusals(options.refusals, tally_);
     end_ = options.seconds > 0 ? start_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.seconds)) : start_ + std::chrono::hours(1000);
     next_ = options.only >= 0 ? options.only : 0;
     last_ = options.only >= 0 ? options.only + 1 : options.count > 0 ? options.count : std::numeric_limits<std::int64_t>::max();
@@ -178,7 +184,7 @@ class Fuzzer {
   }
 
   void add(Found found) {
-    found.file = shrink_isolated(found, shrunk_[found.kind]++ < shrunk_of_a_kind);
+    if (found.kind != kind_of_changed_case) found.file = shrink_isolated(found, shrunk_[found.kind]++ < shrunk_of_a_kind);
     tally_.count("finding", found.kind);
     found_.push_back(found);
     std::cout << fmt::format("---- {}: --seed {} --only {}\n", found.kind, options_.seed, found.number);
@@ -222,8 +228,10 @@ int run_main(int argc, char** argv) {
   app.add_option("--json", options.json, "write the coverage to this file");
   app.add_option("--folder", options.folder, "where small failing cases are written");
   app.add_option("--replay", options.replay, "check these files of cases instead of drawing");
+  app.add_option("--tests", options.tests, "draw the failing cases below this folder too, each refusal of the tests")->check(CLI::ExistingDirectory);
   app.add_flag("--list", options.is_listing, "say which program is drawn; with --only, its text");
   CLI11_PARSE(app, argc, argv);
+  if (!options.tests.empty()) options.refusals = read_refusal_cases(options.tests);
   // CUDA does not outlive a fork: only children may open it.
   if (options.device == "cuda" && run_isolated([](Telling&) { choose_device("cuda"); }, 60).end != Isolated::End::Done) return 3;
   if (!options.replay.empty()) return replay(options);

@@ -86,23 +86,28 @@ void Tally::count(const FuzzProgram& program) {
   }
 }
 
+void Tally::expect(const std::string& category, const std::string& name) {
+  count(category, name, 0);
+  expected_.emplace(category, name);
+}
+
 void Tally::expect_everything() {
   for (const DtypeInfo* row : {&info(Dtype::F64), &info(Dtype::F32), &info(Dtype::F16), &info(Dtype::BF16), &info(Dtype::I64), &info(Dtype::I32), &info(Dtype::I16), &info(Dtype::I8), &info(Dtype::U64),
                                &info(Dtype::U32), &info(Dtype::U16), &info(Dtype::U8), &info(Dtype::Bool)}) {
-    count("dtype", std::string(row->name), 0);
-    count("conversion", std::string(row->name), 0);
+    expect("dtype", std::string(row->name));
+    expect("conversion", std::string(row->name));
   }
   for (int op = 0; op <= static_cast<int>(BinaryOp::Shr); ++op)
-    if (info(static_cast<BinaryOp>(op)).is_infix) count("operator", std::string(info(static_cast<BinaryOp>(op)).spelling), 0);
-  for (const char* op : {"- unary", "~ unary", "not unary"}) count("operator", op, 0);
+    if (info(static_cast<BinaryOp>(op)).is_infix) expect("operator", std::string(info(static_cast<BinaryOp>(op)).spelling));
+  for (const char* op : {"- unary", "~ unary", "not unary"}) expect("operator", op);
   for (const FunctionInfo& row : all_functions())
-    if (row.name.find('.') == std::string_view::npos && row.group != FunctionGroup::Structural) count("function", std::string(row.name), 0);
-  for (const char* name : {"min", "max"}) count("function", name, 0);
-  for (const char* rule : {"none", "clamp", "wrap", "mirror", "skip", "a value", "skip of an update"}) count("rule", rule, 0);
-  for (const char* word : {"sum", "prod", "max", "min", "any", "all", "count", "mean"}) count("reduction", word, 0);
-  for (const char* op : {"=", "let", "+=", "*=", "max=", "min=", "&=", "|="}) count("statement", op, 0);
+    if (row.name.find('.') == std::string_view::npos && row.group != FunctionGroup::Structural) expect("function", std::string(row.name));
+  for (const char* name : {"min", "max"}) expect("function", name);
+  for (const char* rule : {"none", "clamp", "wrap", "mirror", "skip", "a value", "skip of an update"}) expect("rule", rule);
+  for (const char* word : {"sum", "prod", "max", "min", "any", "all", "count", "mean"}) expect("reduction", word);
+  for (const char* op : {"=", "let", "+=", "*=", "max=", "min=", "&=", "|="}) expect("statement", op);
   for (const SchedulePass& pass : schedule_passes())
-    for (const char* category : {"line drawn", "line accepted", "line refused"}) count(category, std::string(pass.word), 0);
+    for (const char* category : {"line drawn", "line accepted", "line refused"}) expect(category, std::string(pass.word));
 }
 
 void Tally::add(const Tally& other) {
@@ -117,14 +122,19 @@ std::int64_t Tally::total(const std::string& category, const std::string& name) 
   return found == names->second.end() ? 0 : found->second;
 }
 
+const std::map<std::string, std::int64_t>& Tally::names(const std::string& category) const {
+  static const std::map<std::string, std::int64_t> none;
+  const auto names = counts_.find(category);
+  return names == counts_.end() ? none : names->second;
+}
+
 std::string Tally::table(std::int64_t least) const {
   std::string text, rare;
   for (const auto& [category, names] : counts_) {
     text += category + "\n";
-    const bool is_listed = category != "refusal" && category != "frontend refusal" && category != "finishing refusal" && category != "undecided";
     for (const auto& [name, times] : names) {
       text += fmt::format("  {:>9}  {}\n", times, name);
-      if (is_listed && times < least) rare += fmt::format("{}{} `{}` {}", rare.empty() ? "" : ", ", category, name, times);
+      if (times < least && expected_.count({category, name}) > 0) rare += fmt::format("{}{} `{}` {}", rare.empty() ? "" : ", ", category, name, times);
     }
   }
   text += rare.empty() ? fmt::format("everything occurred {} times or more\n", least) : fmt::format("below {}: {}\n", least, rare);
@@ -142,19 +152,35 @@ Tally Tally::from_json(const std::string& text) {
 std::string kind_of_refusal(const std::string& message) {
   std::string kind;
   bool is_code = false;
+  int depth = 0;  // of parentheses: layouts, lists of buffers
   for (const char c : message) {
     if (c == '`') {
-      if (!is_code) kind += "`…`";
+      if (!is_code && depth == 0) kind += "`…`";
       is_code = !is_code;
       continue;
     }
     if (is_code) continue;
+    if (c == '(' && depth++ == 0) kind += "(…)";
+    if (c == ')') --depth;
+    if (depth > 0 || c == ')') continue;
     if (std::isdigit(static_cast<unsigned char>(c)) != 0) {
       if (kind.empty() || kind.back() != '#') kind += '#';
       continue;
     }
     kind += c;
   }
+  // A list counts as one, whatever its length; a dim or a dtype that stands bare as any other.
+  const auto replace_all = [&](const std::string& from, const std::string& to) {
+    for (std::size_t at = kind.find(from); at != std::string::npos; at = kind.find(from, at)) kind.replace(at, from.size(), to);
+  };
+  replace_all("`…` and `…`", "`…`");
+  replace_all("`…`, `…`", "`…`");
+  for (const char* dim : {"M", "N", "K", "P", "L"})
+    for (const char* in : {"than {}", "over {}", "be {}", "*{}"}) {
+      const std::string from = fmt::format(fmt::runtime(in), dim);
+      const std::size_t at = kind.find(from);
+      if (at != std::string::npos && (at + from.size() == kind.size() || std::isalnum(static_cast<unsigned char>(kind[at + from.size()])) == 0)) kind.replace(at, from.size(), fmt::format(fmt::runtime(in), "#"));
+    }
   return kind;
 }
 
