@@ -252,7 +252,16 @@ bool Expander::copy_from_registers(const Copy& whole_copy, const Stmt& stmt, Blo
     add_axis(ranges, axis);
     Access place = context_.flattener.flat(map_access(copy.target, [&](const Expr& index) { return substitute(index, at(fragment_coordinates(*source, var(word), integer(0), false))); }));
     place.index.back() = tidy(simplify_expr(place.index.back(), ranges));
-    Stmt store = vector_store(place, Access{source->name, {var(word) * 2}, {}, stmt->span}, 2, source->dtype, stmt->span);
+    Access pair{source->name, {var(word) * 2}, {}, stmt->span};
+    if (slice) {  // its elements are those of the whole buffer
+      const Definition& whole = definitions_.at(source->name);
+      std::vector<std::pair<std::string, Expr>> replacements;
+      const std::vector<Expr> coordinates = fragment_coordinates(*source, var(word), integer(0), false);
+      for (std::size_t n = 0; n < coordinates.size(); ++n) replacements.emplace_back(whole.axes[n], coordinates[n]);
+      pair = context_.flattener.flat(as<Load>(substitute(whole.value, replacements))->access);
+      pair.index.back() = tidy(simplify_expr(pair.index.back(), ranges));
+    }
+    Stmt store = vector_store(place, pair, 2, source->dtype, stmt->span);
     out.push_back(make_stmt(Loop{LoopKind::Unroll, {axis}, std::nullopt, {store}}, stmt->span));
     return true;
   }
