@@ -99,6 +99,29 @@ KernelText cached_ptx(const Plan& plan, const Kernel& kernel, const CompileOptio
   return made;
 }
 
+// PTX in which each instruction says its own line, so that the assembler's line table names lines of the PTX.
+std::string with_line_marks(const std::string& ptx) {
+  std::string marked;
+  marked.reserve(2 * ptx.size());
+  bool is_statement_over = true;  // an instruction may go over several lines
+  int line = 0;
+  for (std::size_t start = 0; start < ptx.size();) {
+    const std::size_t end = std::min(ptx.find('\n', start), ptx.size());
+    const std::string text = ptx.substr(start, end - start);
+    start = end + 1;
+    ++line;
+    const std::string code = text.substr(0, text.find("//"));
+    const std::size_t first = code.find_first_not_of(" \t"), last = code.find_last_not_of(" \t");
+    if (first != std::string::npos) {
+      const bool is_instruction = code[last] == ';' && code[first] != '.' && code[first] != '}' && code[first] != ')';
+      if (is_instruction && is_statement_over) marked += fmt::format("\t.loc\t1 {} 0\n", line);
+      is_statement_over = std::string_view(";:{}").find(code[last]) != std::string_view::npos;
+    }
+    marked += text + "\n";
+  }
+  return marked + "\t.file\t1 \"kernel.ptx\"\n";
+}
+
 }  // namespace
 
 CompiledKernel compile_kernel(const Plan& plan, const Kernel& kernel, const CompileOptions& options) {
@@ -109,7 +132,8 @@ CompiledKernel compile_kernel(const Plan& plan, const Kernel& kernel, const Comp
                                                     : cached_ptx(plan, kernel, options);
   result.generate_ms = milliseconds_since(start);
   const auto compile_start = Clock::now();
-  result.cubin = machine_code(result.source.text, options, result.is_from_cache);
+  const bool needs_marks = options.line_info && options.backend == Backend::Llvm;
+  result.cubin = machine_code(needs_marks ? with_line_marks(result.source.text) : result.source.text, options, result.is_from_cache);
   result.compile_ms = milliseconds_since(compile_start);
   result.resources = read_resources(result.cubin.log, result.source.kernel);
   return result;

@@ -64,6 +64,21 @@ ExitCode explain_access(const Options& options, const LoadedProgram& loaded, con
   return ExitCode::Success;
 }
 
+// Why a schedule is not the one of this call.
+std::string why_not(const Schedule& schedule, const std::vector<std::string>& against, const PreparedCall& call, const LoadedProgram& loaded) {
+  if (!against.empty()) return fmt::format("{}", fmt::join(against, "; "));
+  try {
+    Settings own = call.settings;
+    own.schedule.schedule = schedule.name;
+    own.schedule.then.clear();
+    prepare_with(loaded, *call.fn, own);
+  } catch (const UserError& error) {
+    return "its `when` holds, but a line is refused: " + error.diagnostics().front().message;
+  }
+  if (!call.settings.schedule.schedule.empty()) return "fits, but --schedule names another";
+  return fmt::format("fits, but \"{}\" does too and stands behind it", call.selection.schedule);
+}
+
 }  // namespace
 
 ExitCode explain_verb(const Options& given) {
@@ -91,7 +106,8 @@ ExitCode explain_verb(const Options& given) {
     out["by_rules"] = call.selection.made_by_rules;
     out["index_bits"] = call_class.index_bits;
     out["long_sums"] = call_class.long_sums;
-    for (const auto& [schedule, against] : weighed) out["schedules"].push_back({{"name", schedule->name}, {"against", against}});
+    for (const auto& [schedule, against] : weighed)
+      out["schedules"].push_back({{"name", schedule->name}, {"against", against}, {"why_not", schedule->name == call.selection.schedule ? "" : why_not(*schedule, against, call, loaded)}});
     for (std::size_t n = 0; n < call.rungs.size(); ++n) {
       nlohmann::json kernels = nlohmann::json::array();
       for (const KernelLedger& kernel : ledgers[n].kernels)
@@ -115,7 +131,7 @@ ExitCode explain_verb(const Options& given) {
   if (call.selection.made_by_rules) std::cout << "schedule    none in the program; the compiler's rules make this one, to paste and edit:\n";
   for (const auto& [schedule, against] : weighed) {
     bool taken = schedule->name == call.selection.schedule;
-    std::cout << fmt::format("schedule    {} \"{}\"{}\n", taken ? "->" : "  ", schedule->name, against.empty() ? (taken ? "" : ": fits, but a later one does too") : ": " + fmt::format("{}", fmt::join(against, "; ")));
+    std::cout << fmt::format("schedule    {} \"{}\"{}\n", taken ? "->" : "  ", schedule->name, taken ? "" : ": " + why_not(*schedule, against, call, loaded));
   }
   std::size_t width = 20;
   for (const Rung& rung : call.rungs) width = std::max(width, rung.line.size());

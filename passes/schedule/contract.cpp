@@ -4,7 +4,9 @@
 //   before   acc = fma(A[i, k], B[k, j], acc)
 //   after    acc = A[i, k]*B[k, j] + acc
 //
-// Two roundings instead of one. Leaves alone: a fma that the program itself calls.
+// Two roundings instead of one.
+//
+// Needs: nothing. Leaves alone: a fma that the program itself calls.
 #include "passes/loops.h"
 #include "passes/schedule/passes.h"
 

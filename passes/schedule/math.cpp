@@ -4,7 +4,7 @@
 //   before   Y[i] = exp(X[i]) / s
 //   after    Y[i] = div.fast(exp.fast(X[i]), s)
 //
-// Leaves alone: other dtypes, and functions without an approximation (docs/numerics.md lists the errors).
+// Needs: nothing. Leaves alone: other dtypes, and functions without an approximation (docs/numerics.md lists the errors).
 #include "ir/operators.h"
 #include "passes/loops.h"
 #include "passes/schedule/passes.h"

@@ -51,13 +51,27 @@ std::vector<std::pair<std::string, std::int64_t>> as_names(const DimMap& dims) {
 
 }  // namespace
 
+namespace {
+
+// ": `K % 4` is 2": of a comparison, what its sides come to where they are no literals.
+std::string sides_of(const Expr& condition, const std::vector<std::pair<std::string, std::int64_t>>& dims) {
+  const Binary* comparison = as<Binary>(condition);
+  if (comparison == nullptr || condition->dtype != Dtype::Bool) return "";
+  std::string text;
+  for (const Expr& side : {comparison->lhs, comparison->rhs})
+    if (!integer_value(side) && side->dtype != Dtype::Bool) text += fmt::format("{}`{}` is {}", text.empty() ? ": " : ", ", print(side), evaluate_index(side, dims));
+  return text;
+}
+
+}  // namespace
+
 std::vector<std::string> failed_conditions(const TensorFn& fn, const std::vector<Fact>& when, const DimMap& dims) {
   std::vector<std::string> failed;
   for (const Fact& fact : when) {
     switch (fact.kind) {
       case Fact::Kind::Contiguous: break;  // every tensor of a call is
       case Fact::Kind::Condition:
-        if (evaluate_index(fact.condition, as_names(dims)) == 0) failed.push_back(fmt::format("`{}` does not hold", print(fact.condition)));
+        if (evaluate_index(fact.condition, as_names(dims)) == 0) failed.push_back(fmt::format("`{}` does not hold{}", print(fact.condition), sides_of(fact.condition, as_names(dims))));
         break;
       case Fact::Kind::Aligned:
         for (const Param& param : fn.params) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "ir/diagnostic.h"
 #include "runtime/disassemble.h"
@@ -208,7 +209,46 @@ TEST_SUITE("tools") {
     CompileOptions without, with;
     with.line_info = true;
     const Kernel& kernel = *kernels_of(threads).front();
-    CHECK(instruction_bytes(compile_kernel(threads, kernel, without).cubin, "C") == instruction_bytes(compile_kernel(threads, kernel, with).cubin, "C"));
+    for (const Backend backend : {Backend::Nvrtc, Backend::Llvm}) {
+      if (backend == Backend::Llvm && !find_tool(Tool::NvJitLink)) continue;
+      without.backend = with.backend = backend;
+      CHECK(instruction_bytes(compile_kernel(threads, kernel, without).cubin, "C") == instruction_bytes(compile_kernel(threads, kernel, with).cubin, "C"));
+    }
+  }
+
+  TEST_CASE("ladder: SASS of LLVM's PTX is laid beside the PTX, the threads and the program") {
+    if (!find_tool(Tool::NvJitLink) || !find_tool(Tool::Nvdisasm)) TILEWRIGHT_SKIP("nvJitLink or nvdisasm was not found");
+    const Program program = load_program(example("ch05_tiled_matmul/matmul.tw"));
+    const TensorFn& fn = choose_fn(program);
+    SelectionRequest request;
+    request.schedule = "ch5 tiled";
+    CompileOptions options;
+    options.backend = Backend::Llvm;
+    std::string note;
+    const std::vector<Form> forms = forms_of(rungs_of(fn, select_schedule(program, fn, cube, request), cube, "sm_90a").back().plan, options, &note);
+    CHECK(note.empty());
+    std::map<std::string, std::vector<std::string>> text;
+    std::map<std::string, const Form*> by_name;
+    for (const Form& form : forms) {
+      by_name[form.name] = &form;
+      std::istringstream lines(form.text);
+      text[form.name].emplace_back();
+      for (std::string line; std::getline(lines, line);) text[form.name].push_back(line);
+    }
+    REQUIRE(by_name.count("sass") == 1);
+    CHECK(by_name["sass"]->above == "ptx");
+    CHECK(by_name["ptx"]->above == "thread");
+    int ffma = 0, marked = 0;
+    for (std::size_t line = 1; line < text["sass"].size(); ++line) {
+      const auto ptx = static_cast<std::size_t>(by_name["sass"]->origin[line - 1]);
+      marked += ptx > 0;
+      if (text["sass"][line].find("FFMA") == std::string::npos) continue;
+      ++ffma;
+      CHECK(text["ptx"].at(ptx).find("fma.rn.f32") != std::string::npos);
+      CHECK(text["thread"].at(static_cast<std::size_t>(by_name["ptx"]->origin.at(ptx - 1))).find("acc = fma(As[") != std::string::npos);
+    }
+    CHECK(ffma == 16);
+    CHECK(marked > static_cast<int>(text["sass"].size() * 9 / 10));
   }
 
   TEST_CASE("ladder: JSON says everything, and what is no such file is refused by name") {
@@ -282,7 +322,7 @@ TEST_SUITE("tools") {
     std::vector<std::string> rungs;
     for (const LadderRow& row : ladder.rows)
       if (row.kind == RowKind::Rung) rungs.push_back(row.name + (row.note.empty() ? "" : " " + row.note));
-    CHECK(rungs == std::vector<std::string>{"(lowered)", "ch2", "two neighbours", "two strided", "vector passed over: `N % 4 == 0` does not hold"});
+    CHECK(rungs == std::vector<std::string>{"(lowered)", "ch2", "two neighbours", "two strided", "vector passed over: `N % 4 == 0` does not hold: `N % 4` is 1"});
     const auto neighbours = std::find_if(ladder.rows.begin(), ladder.rows.end(), [](const LadderRow& row) { return row.name == "two neighbours"; });
     CHECK(neighbours->lines == std::vector<std::string>{"tile block i 256", "bind i thread.x", "coarsen i 2 by 2"});
     CHECK_FALSE(neighbours->verdict.empty());  // held against the schedule before

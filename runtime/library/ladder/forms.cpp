@@ -115,10 +115,10 @@ std::vector<Form> forms_of(const Plan& plan, const CompileOptions& options, std:
   CompileOptions with_lines = options;
   with_lines.line_info = true;
   const bool is_llvm = options.backend == Backend::Llvm;
-  Form cuda{"cuda", "thread", "", {}}, ptx{"ptx", is_llvm ? "thread" : "cuda", "", {}}, sass{"sass", "cuda", "", {}};
+  Form cuda{"cuda", "thread", "", {}}, ptx{"ptx", is_llvm ? "thread" : "cuda", "", {}}, sass{"sass", is_llvm ? "ptx" : "cuda", "", {}};
   for (const Kernel* kernel : kernels_of(again)) {
     const KernelText text = print_cuda(again, *kernel);
-    const int shift = count_lines(cuda.text);
+    const int shift = count_lines(is_llvm ? ptx.text : cuda.text);
     append(cuda, text.text, origin_of(text.lines, count_lines(text.text)));
     const CompiledKernel compiled = compile_kernel(again, *kernel, with_lines);
     if (is_llvm) {
@@ -129,7 +129,6 @@ std::vector<Form> forms_of(const Plan& plan, const CompileOptions& options, std:
     }
     add_sass(sass, compiled.cubin, shift, note);
   }
-  if (is_llvm) std::fill(sass.origin.begin(), sass.origin.end(), 0);  // nvJitLink names lines of the PTX, not of CUDA C
   forms.insert(forms.end(), {cuda, ptx, sass});
   keep_full(forms);
   return forms;
