@@ -30,7 +30,7 @@ constexpr VerbRow verbs[] = {
     {"help", "a schedule line, a topic, or what an error means", "tilewright help stage", help_verb, "h"},
     {"dump", "IR, CUDA C, LLVM IR, PTX and SASS after any or every line", "tilewright dump examples/ch05_tiled_matmul/matmul.tw --schedule \"ch5 tiled\" --after all --emit ir,cuda,ptx,sass --arch sm_90a -o out", dump_verb, "pdsm"},
     {"ladder", "the rungs of a schedule, each run and measured", "tilewright ladder examples/ch05_tiled_matmul/matmul.tw", ladder_verb, "pdstblr"},
-    {"compare", "generated kernels beside hand kernels and libraries", "tilewright compare examples/ch05_tiled_matmul/matmul.tw --hand my.cu", compare_verb, "pdstcwbgr"},
+    {"compare", "generated kernels beside hand kernels and libraries", "tilewright compare examples/ch05_tiled_matmul/matmul.tw --hand my.cu", compare_verb, "pdstcwbgrC"},
     {"bench", "time the benches of a program", "tilewright bench examples/ch02_vecadd/vecadd.tw", bench_verb, "pdstbgr"},
     {"report", "one page of a ladder, for a browser: from a program, measured now, or from a record or the ladder's JSON", "tilewright report examples/ch05_tiled_matmul/matmul.tw -o report.html", report_verb, "pdstblR"},
     {"journal", "records that --record made: list them, diff two, repeat one", "tilewright journal diff journal/first journal/second", journal_verb, "J"},
@@ -88,6 +88,10 @@ void add_options(CLI::App& app, const VerbRow& verb, Options& options) {
         app.add_option("--record", options.record, "a new folder for the record: record.json, record.md, ladder.svg");
         app.add_option("--question", options.question, "what this run shall answer, for the record");
         app.add_option("--predict", options.prediction, "what you expect, for the record");
+        break;
+      case 'C':
+        app.add_flag("--code", options.code, "the SASS of both in two columns; with --json the texts of each row");
+        app.add_option("-o,--output", options.folder, "a page of both for a browser, like that of report");
         break;
       case 'R': app.add_option("-o,--output", options.folder, "the page to write"); break;
       case 'J':

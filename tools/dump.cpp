@@ -12,6 +12,7 @@
 #include "runtime/disassemble.h"
 #include "runtime/files.h"
 #include "runtime/toolkit.h"
+#include "tools/line_pairs.h"
 #include "tools/options.h"
 
 namespace tilewright {
@@ -44,25 +45,11 @@ std::vector<std::size_t> chosen_rungs(const std::vector<Rung>& rungs, const std:
   throw UserError({}, fmt::format("no line is `{}`", after), "the rungs are " + known);
 }
 
-// Line by line: what is in both, in order (longest common subsequence), and what is in one only.
+// Line by line: what is in both, in order, and what is in one only.
 std::string difference(const std::string& before, const std::string& after) {
-  auto lines_of = [](const std::string& text) {
-    std::vector<std::string> lines;
-    std::size_t start = 0;
-    for (std::size_t end = text.find('\n'); end != std::string::npos; start = end + 1, end = text.find('\n', start)) lines.push_back(text.substr(start, end - start));
-    return lines;
-  };
-  std::vector<std::string> a = lines_of(before);
-  std::vector<std::string> b = lines_of(after);
-  std::vector<std::vector<std::uint32_t>> common(a.size() + 1, std::vector<std::uint32_t>(b.size() + 1, 0));
-  for (std::size_t i = a.size(); i-- > 0;)
-    for (std::size_t j = b.size(); j-- > 0;) common[i][j] = a[i] == b[j] ? common[i + 1][j + 1] + 1 : std::max(common[i + 1][j], common[i][j + 1]);
+  const std::vector<std::string> a = lines_of_text(before), b = lines_of_text(after);
   std::string out;
-  for (std::size_t i = 0, j = 0; i < a.size() || j < b.size();) {
-    if (i < a.size() && j < b.size() && a[i] == b[j]) out += "  " + a[i] + "\n", ++i, ++j;
-    else if (j < b.size() && (i == a.size() || common[i][j + 1] > common[i + 1][j])) out += "+ " + b[j++] + "\n";
-    else out += "- " + a[i++] + "\n";
-  }
+  for (const auto& [n, m] : pair_lines(a, b)) out += (n != 0 && m != 0 ? "  " + a[n - 1] : n != 0 ? "- " + a[n - 1] : "+ " + b[m - 1]) + "\n";
   return out;
 }
 

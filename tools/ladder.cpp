@@ -7,8 +7,11 @@
 
 #include "ir/diagnostic.h"
 #include "runtime/driver.h"
+#include "runtime/files.h"
 #include "runtime/library/ladder/cards.h"
+#include "tools/line_pairs.h"
 #include "tools/measure.h"
+#include "tools/page.h"
 #include "tools/recording.h"
 
 namespace tilewright {
@@ -109,8 +112,11 @@ ExitCode compare_verb(const Options& options) {
   prepare_recording(options);
   LoadedProgram loaded = load(options);
   MeasureRequest request = request_of(options, "compare");
-  request.code = !options.record.empty();
+  request.code = !options.record.empty() || options.code || !options.folder.empty();
+  request.instructions = true;
+  request.parts = request.code;
   request.every_rung = false;
+  if (!options.folder.empty()) replace_file(options.folder, {}, "");  // says why, where it cannot be written, before the work
   if (options.others.empty()) request.backends = {Backend::Nvrtc, Backend::Llvm};
   else request.backends = {options.backend == "llvm" ? Backend::Llvm : Backend::Nvrtc};
   add_bursts(request.timing);
@@ -120,7 +126,10 @@ ExitCode compare_verb(const Options& options) {
   request.with_library = true;
   Ladder ladder = measure(options, loaded, request);
   if (!options.peers.empty()) add_peers(ladder, options.peers);
-  return show(options, ladder);
+  if (!options.folder.empty()) replace_file(options.folder, {}, page_of(ladder, nullptr));
+  const ExitCode code = show(options, ladder);
+  if (options.code && !options.json) std::cout << sass_columns(ladder);
+  return code;
 }
 
 ExitCode bench_verb(const Options& options) {

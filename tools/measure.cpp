@@ -14,6 +14,7 @@
 #include "runtime/disassemble.h"
 #include "runtime/hand.h"
 #include "runtime/host_device.h"
+#include "runtime/library/access_report.h"
 #include "runtime/library/hands.h"
 #include "runtime/library/ladder/forms.h"
 #include "runtime/library/ladder/parts.h"
@@ -74,6 +75,7 @@ struct Entry {
   std::optional<CompiledHand> hand;
   std::optional<HandPtx> hand_ptx;
   const Rung* rung = nullptr;
+  Selection selection;  // of a rung: the lines that it stands for
   std::unique_ptr<Candidate> candidate;
   bool has_code() const { return plan || hand; }
 };
@@ -101,7 +103,7 @@ void keep_fewest_warps(LadderRow& row, const std::optional<Occupancy>& occupancy
 struct Swept {
   std::string name;
   const Rung* rung = nullptr;  // null: refused
-  std::vector<std::string> lines;
+  Selection selection;
   std::string refusal;
 };
 
@@ -143,6 +145,7 @@ class Measuring {
     if (has_gpu_) on_gpu();
     else on_simulator();
     if (request_.code) add_forms();
+    if (request_.code && request_.parts) add_notes();
     if (request_.loops) time_loops();
     for (Entry& entry : entries_) result_.rows.push_back(std::move(entry.row));
     if (!request_.sweep) add_verdicts(result_);  // the values do not build on each other
@@ -165,7 +168,7 @@ class Measuring {
       for (Backend backend : request_.backends) {
         progress_.step(fmt::format("compile rung {} of {}", n, call_.rungs.size() - 1));
         const std::string name = n == 0 ? "(lowered)" : call_.rungs[n].line;
-        compile_rung(&call_.rungs[n], request_.every_rung ? name : result_.schedule.empty() ? "generated" : "\"" + result_.schedule + "\"", backend, lines_of(call_.rungs, n + 1));
+        compile_rung(&call_.rungs[n], request_.every_rung ? name : result_.schedule.empty() ? "generated" : "\"" + result_.schedule + "\"", backend, prefix(call_.selection, n));
         Entry& entry = entries_.back();
         std::string code = code_of(*entry.plan);
         if (request_.every_rung && request_.backends.size() == 1) {
@@ -185,7 +188,7 @@ class Measuring {
       Swept swept{fmt::format("{} = {}", request_.sweep->name, value), nullptr, {}, ""};
       try {
         PreparedCall call = prepare_with(loaded_, fn, own);
-        swept.lines = lines_of(call.rungs, call.rungs.size());
+        swept.selection = call.selection;
         others_.push_back(call.rungs.back());
         swept.rung = &others_.back();
         if (!first) first = std::move(call);
@@ -201,14 +204,14 @@ class Measuring {
   void compile_sweep() {
     for (const Swept& swept : swept_) {
       progress_.step("compile " + swept.name);
-      if (swept.rung != nullptr) compile_rung(swept.rung, swept.name, request_.backends.front(), swept.lines);
+      if (swept.rung != nullptr) compile_rung(swept.rung, swept.name, request_.backends.front(), swept.selection);
       else add_absent(swept.name, "refused: " + swept.refusal);
     }
   }
 
   // The lowered plan, then each schedule of the fn, in the order of the program.
   void compile_schedules(const Settings& settings) {
-    compile_rung(&call_.rungs.front(), "(lowered)", request_.backends.front(), {});
+    compile_rung(&call_.rungs.front(), "(lowered)", request_.backends.front(), prefix(call_.selection, 0));
     for (const auto& [schedule, against] : weigh_schedules(loaded_.program, *call_.fn, call_.dims, settings.schedule)) {
       progress_.step(fmt::format("compile \"{}\"", schedule->name));
       if (!against.empty()) {
@@ -219,7 +222,7 @@ class Measuring {
       own.schedule.schedule = schedule->name;
       PreparedCall call = prepare_with(loaded_, *call_.fn, own);
       others_.push_back(call.rungs.back());
-      compile_rung(&others_.back(), schedule->name, request_.backends.front(), lines_of(call.rungs, call.rungs.size()));
+      compile_rung(&others_.back(), schedule->name, request_.backends.front(), call.selection);
     }
   }
 
@@ -231,17 +234,17 @@ class Measuring {
     entry.row.note = std::move(note);
   }
 
-  // Lines of the schedule that the first `count` rungs stand for.
-  static std::vector<std::string> lines_of(const std::vector<Rung>& rungs, std::size_t count) {
-    std::vector<std::string> lines;
-    for (std::size_t n = 1; n < count; ++n) lines.push_back(rungs[n].line);
-    return lines;
+  // With its first `count` lines only.
+  static Selection prefix(Selection selection, std::size_t count) {
+    selection.lines.resize(std::min(count, selection.lines.size()));
+    return selection;
   }
 
   // Finishes and compiles the plan of `rung`, which outlives the entry.
-  void compile_rung(const Rung* rung, std::string name, Backend backend, std::vector<std::string> lines) {
+  void compile_rung(const Rung* rung, std::string name, Backend backend, Selection selection) {
     Entry entry;
-    entry.row.lines = std::move(lines);
+    for (const ScheduleLine& line : selection.lines) entry.row.lines.push_back(line.text);
+    entry.selection = std::move(selection);
     entry.rung = rung;
     entry.row.name = std::move(name);
     entry.row.backend = backend_name(backend);
@@ -279,10 +282,9 @@ class Measuring {
         own.schedule.schedule = other;
       }
       PreparedCall call = prepare_with(loaded, *call_.fn, own);
-      const std::vector<std::string> lines = lines_of(call.rungs, call.rungs.size());
       others_.push_back(std::move(call.rungs.back()));
       const std::string name = is_plan_file(other) ? other : "\"" + call.selection.schedule + "\"";
-      for (Backend backend : request_.backends) compile_rung(&others_.back(), name, backend, lines);
+      for (Backend backend : request_.backends) compile_rung(&others_.back(), name, backend, call.selection);
     }
   }
 
@@ -309,7 +311,7 @@ class Measuring {
 
   // Empty where nvdisasm is missing, which the row says.
   std::string sass_of(LadderRow& row, const Cubin& cubin) {
-    if (!request_.parts) return "";
+    if (!request_.parts && !request_.instructions) return "";
     try {
       return disassemble(cubin);
     } catch (const MachineError& error) {
@@ -402,6 +404,51 @@ class Measuring {
       if (entry.rung) entry.row.forms = forms_of(entry.rung->plan, entry.plan->options, &entry.row.note);
       else if (entry.hand) entry.row.forms = forms_of(entry.hand->program, result_.arch, &entry.row.note);
     });
+  }
+
+  // Every access of the rungs, in the simulator, at sizes of a few blocks.
+  void add_notes() {
+    progress_.step("count accesses in the simulator");
+    std::int64_t size = 160;  // rows of whole sectors, and no two sizes alike
+    for (const std::string& dim : call_.fn->dims) result_.note_dims[dim] = size, size += 32;
+    result_.note_dims = fitting_dims(*call_.fn, call_.selection.when, result_.note_dims);
+    std::map<std::string, HostTensor> inputs;
+    try {
+      inputs = make_inputs(*call_.fn, result_.note_dims, call_.settings.inputs);
+    } catch (const UserError&) {  // a file that was given fits one size
+      result_.note_dims.clear();
+      return;
+    }
+    for_each_in_parallel(entries_.size(), [&](std::size_t n) {
+      Entry& entry = entries_[n];
+      if (entry.rung == nullptr || entry.row.same_code) return;
+      AccessRequest request;
+      request.fn = call_.fn;
+      if (!loaded_.plan) request.selection = &entry.selection, request.sources = loaded_.sources;
+      request.dims = result_.note_dims;
+      request.arch = result_.arch;
+      request.seed = options_.seed;
+      try {
+        for (const KernelNote& kernel : access_report(entry.rung->plan, inputs, request))
+          for (const AccessNote& access : kernel.accesses) add_note(entry.row.notes, access);
+      } catch (const UserError& error) {
+        entry.row.not_counted.push_back(fmt::format("accesses in the simulator: {}", error.diagnostics().front().message));
+      }
+    });
+  }
+
+  // Accesses of one line that are written alike are one note.
+  static void add_note(std::vector<NoteRow>& notes, const AccessNote& access) {
+    const AccessCounts& counts = access.counts;
+    NoteRow note{access.line, counts.ir_line, access.text, counts.is_shared ? "shared" : "global", std::string(name_of(counts.kind)), static_cast<double>(counts.requests),
+                 static_cast<double>(counts.is_shared ? counts.wavefronts : counts.sectors), static_cast<double>(counts.is_shared ? counts.ideal_wavefronts : counts.needed_sectors), access.sentence, access.cure};
+    const auto like = std::find_if(notes.begin(), notes.end(), [&](const NoteRow& each) { return each.line == note.line && each.thread_line == note.thread_line && each.text == note.text && each.space == note.space && each.kind == note.kind; });
+    if (like == notes.end()) {
+      notes.push_back(std::move(note));
+      return;
+    }
+    like->requests += note.requests, like->asked += note.asked, like->needed += note.needed;
+    if (like->sentence.empty()) like->sentence = note.sentence, like->cure = note.cure;
   }
 
   // The naive plan on this host: on one core, and on all.

@@ -33,7 +33,8 @@ struct MeasureRequest {
   std::string hand_file;                // and the reader's own
   std::vector<std::string> others;      // schedules by name and plan files (.ir), finished and timed beside it
   bool with_library = false;
-  bool parts = false;                   // counts, and the least time of each part of a card
+  bool instructions = false;            // how often the SASS holds those that matter
+  bool parts = false;                   // them, counts, and the least time of each part of a card
   bool code = false;                    // the texts
   TimingOptions timing;
   bool check = true;

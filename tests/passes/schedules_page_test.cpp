@@ -38,7 +38,7 @@ std::string header_as_markdown(std::string_view header) {
   while (std::getline(lines, line)) {
     const bool indented = line.starts_with("  ");
     if (indented != is_code && !line.empty()) {
-      out += is_code ? "```\n" : "\n```\n";
+      out += is_code ? "```\n\n" : "\n```\n";
       is_code = indented;
     }
     if (!line.empty() || !is_code) out += line.substr(indented ? 2 : 0) + "\n";

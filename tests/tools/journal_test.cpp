@@ -106,7 +106,7 @@ TEST_SUITE("tools") {
     const std::string whole = json_of(record_of_two_rungs("2026-12-02T00:00:00Z", 1.0));
     std::ofstream(scratch.path / "cut" / "record.json") << whole.substr(0, whole.size() / 2);
     std::string later = whole;
-    later.replace(later.find("\"tilewright_record\": 2"), 22, "\"tilewright_record\": 7");
+    later.replace(later.find("\"tilewright_record\": 3"), 22, "\"tilewright_record\": 7");
     std::ofstream(scratch.path / "later" / "record.json") << later;
     const std::vector<JournalEntry> entries = journal_of(scratch.path.string());
     REQUIRE(entries.size() == 4);
@@ -114,7 +114,7 @@ TEST_SUITE("tools") {
     CHECK(entries[1].record.when == "2026-11-01T00:00:00Z");
     const std::string list = journal_markdown(entries);
     CHECK(list.find("it is no JSON, or it was cut off") != std::string::npos);
-    CHECK(list.find("it is of version 7, and this program reads up to 2") != std::string::npos);
+    CHECK(list.find("it is of version 7, and this program reads up to 3") != std::string::npos);
     CHECK(list.find("stage A \\| B in shared <b>: 1.00 ms") != std::string::npos);
     CHECK(journal_html(entries).find("stage A | B in shared &lt;b&gt;") != std::string::npos);
     CHECK(call({"journal", scratch.path.string()}) == 1);

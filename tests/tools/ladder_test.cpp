@@ -79,6 +79,7 @@ Ladder small_ladder() {
   row.timing->round_ms = {1.4, 1.5};
   row.timing->round_mhz = {1980, 1975};
   row.lines = {"tile block i 16"};
+  row.notes = {{5, 9, "A[i]", "global", "load", 10, 40, 20, "a sentence", "a cure"}};
   ladder.protocol = TimingOptions{};
   ladder.protocol->lead_in_ms = 250;
   row.compile = {{"nvrtc", 0.25, 80}};
@@ -269,7 +270,7 @@ TEST_SUITE("tools") {
       return changed;
     };
     CHECK(refusal(text.substr(0, text.size() / 2)) == "`x.json` cannot be read: it is no JSON, or it was cut off");
-    CHECK(refusal(replaced("\"tilewright_ladder\": 2", "\"tilewright_ladder\": 3")) == "`x.json` cannot be read: it is of version 3, and this program reads up to 2");
+    CHECK(refusal(replaced("\"tilewright_ladder\": 3", "\"tilewright_ladder\": 4")) == "`x.json` cannot be read: it is of version 4, and this program reads up to 3");
     CHECK(refusal("{}") == "`x.json` cannot be read: it is no ladder of Tilewright");
     CHECK(refusal("[1]") == "`x.json` cannot be read: it is no ladder of Tilewright");
     CHECK(refusal(replaced("\"busiest\"", "\"busyest\"")) == "`x.json` cannot be read: the field `busiest` is missing");
@@ -281,7 +282,8 @@ TEST_SUITE("tools") {
     nlohmann::ordered_json old = nlohmann::ordered_json::parse(json_of(small_ladder()));
     old["tilewright_ladder"] = 1;
     old.erase("protocol");
-    for (nlohmann::ordered_json& row : old["rows"]) row.erase("lines");
+    old.erase("note_dims");
+    for (nlohmann::ordered_json& row : old["rows"]) row.erase("lines"), row.erase("notes");
     const Ladder ladder = ladder_of_json(old.dump(), "x.json");
     CHECK_FALSE(ladder.protocol);
     CHECK(ladder.rows[0].lines.empty());

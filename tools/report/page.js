@@ -129,7 +129,7 @@ function showRows() {
     const share = row.timing && row.least_ms && row.kind !== "loops" ? ` ${Math.round((100 * row.least_ms) / row.timing.median_ms)} %` : "";
     const why = row.same_code ? "same code" : row.busiest ? row.busiest + share : row.note || row.backend;
     const item = make("li", { id: "row" + index, role: "option", "aria-selected": "false" }, make("span", {}, row.is_wrong || row.wrong ? "\u2717" : String(row.kind === "rung" ? rungNumber(index) : "\u00b7")),
-      make("span", { class: "name" }, row.name + (row.kind === "rung" || row.kind === "loops" ? "" : ` (${row.kind})`)), make("div", { class: "track" }, time > 0 ? bar : ""), make("span", { class: "time" }, timeText(row)), make("span", { class: "why" }, why));
+      make("span", { class: "name" }, row.name + (row.kind === "rung" || row.kind === "loops" ? "" : ` (${row.kind})`)), make("div", { class: "track" }, time > 0 ? bar : ""), make("span", { class: "time" }, timeText(row)), make("span", { class: why.length > 24 ? "why long" : "why" }, why));
     item.addEventListener("click", () => choose(index));
     list.append(item);
   });
@@ -144,6 +144,10 @@ function rungBefore(index) {
 // Text in backticks is code.
 function withCode(text) {
   return text.split(/(`[^`]*`)/).map((piece) => (piece.startsWith("`") ? make("code", {}, piece.slice(1, -1)) : piece));
+}
+function sentence(line) {
+  const lead = /^(paid|cost|no change|not why|now|same code|open|next) +/.exec(line);
+  return lead ? [make("span", { class: "lead" }, lead[1] + ": "), ...withCode(line.slice(lead[0].length))] : withCode(line);
 }
 function showDetail(row) {
   const facts = make("dl");
@@ -175,28 +179,93 @@ function showDetail(row) {
   }
   for (const text of row.not_counted) parts.append(make("p", { class: "soft" }, "not counted: " + text));
   const said = make("div");
-  for (const line of row.verdict ? row.verdict.split("\n") : []) said.append(make("p", {}, ...withCode(line.trim().replace(/^(paid|cost|no change|not why|now|same code) +/, "$1: "))));
-  if (row.next) said.append(make("p", {}, ...withCode("next: " + row.next)));
+  for (const line of row.verdict ? row.verdict.split("\n") : []) said.append(make("p", {}, ...sentence(line.trim())));
+  if (row.next) said.append(make("p", {}, ...sentence("next " + row.next)));
   by("detail").replaceChildren(make("div", {}, said, parts), facts);
 }
 
 // ---- Panes.
+// What stands below a line: in the CUDA C what was counted at the sizes of the call, in the forms above what the simulator saw.
+const noteSizes = Object.entries(ladder.note_dims || {}).map(([name, value]) => `${name} = ${value}`).join(", ");
+function simulatedNote(note) {
+  const each = (value) => Number((value / note.requests).toFixed(1));
+  const unit = note.space === "shared" ? "passes" : "sectors";
+  return `${note.kind} ${note.text}, ${note.space}: ${each(note.asked)} ${unit} a request, ${each(note.needed)} needed; ${short(note.requests)} requests` + (note.sentence ? "\n" + note.sentence.replace(/`/g, "") : "") + (note.cure ? "\ncure: " + note.cure.replace(/`/g, "") : "");
+}
+function notesAt(form, row) {
+  const at = new Map();
+  const add = (line, text, remark) => line > 0 && at.set(line, [...(at.get(line) || []), make("div", { class: "note" + (remark ? " remark" : "") }, (remark ? "\u25b2 " : "") + text)]);
+  if (form.name === "cuda") for (const access of row.accesses) add(access.line, noteOf(access), access.remark);
+  const threads = row.forms.find((each) => each.name === "thread");
+  for (const note of row.notes || []) {
+    const line = form.name === "program" ? note.line : form.name === "thread" ? note.thread_line : form.name === "ir" && threads ? threads.origin[note.thread_line - 1] || 0 : 0;
+    add(line, simulatedNote(note), note.sentence);
+  }
+  return at;
+}
 function noteOf(access) {
   const each = (value) => Number((value / access.requests).toFixed(1));
   const needs = access.space === "global" ? `${each(access.sectors)} sectors a request, ${each(access.sectors_needed)} needed; ` : "";
   return `${access.text}${access.tensor ? " of " + access.tensor : ""}: ${needs}${each(access.passes)} passes, ${each(access.passes_needed)} needed; ${short(access.requests)} requests` + (access.remark ? "\n" + access.remark : "");
 }
-function codeOf(form, row, before, role) {
+// What is alike in two codes that name things differently: of machine code the operation, of C what is left without names.
+function likeness(form, text) {
+  if (form === "sass") return text.replace(/^ *[0-9a-f]{4,} +/, "").replace(/^@!?U?P\w+ +/, "").trim().split(" ")[0];
+  if (form === "ptx") return text.trim().replace(/^@!?%p\d+\s+/, "").split(/\s/)[0];
+  if (form === "cuda") return text.replace(/\/\/.*$/, "").replace(/[A-Za-z_]\w*/g, (word) => (words.cuda.test(word) || /^(fmaf?|__\w+)$/.test(word) ? word : "x")).replace(/\d+u?/g, "0").replace(/\s+/g, "");
+  return text.trim();
+}
+// Lines side by side: [n, m], 0 where the other has none. `difference` gives the order.
+function aligned(form, left, right) {
+  const pairs = [];
+  let n = 0, m = 0;
+  for (const [sign] of difference(left.map((text) => likeness(form, text)), right.map((text) => likeness(form, text)))) {
+    if (sign === "=") pairs.push([++n, ++m]);
+    else if (sign === "-") pairs.push([++n, 0]);
+    else pairs.push([0, ++m]);
+  }
+  // What one has where the other has something else stands beside it.
+  const packed = [];
+  for (let at = 0; at < pairs.length; ) {
+    if (pairs[at][0] && pairs[at][1]) { packed.push(pairs[at++]); continue; }
+    const ours = [], theirs = [];
+    for (; at < pairs.length && !(pairs[at][0] && pairs[at][1]); ++at) pairs[at][0] ? ours.push(pairs[at][0]) : theirs.push(pairs[at][1]);
+    for (let k = 0; k < Math.max(ours.length, theirs.length); ++k) packed.push([ours[k] || 0, theirs[k] || 0, true]);
+  }
+  return packed;
+}
+// The part of a hand kernel's file that its machine code stems from, from the kernel's head on.
+function usedLines(forms, form) {
+  const sass = forms.get("sass");
+  if (form.name !== "cuda" || !sass || sass.above !== "cuda") return [0, 0];
+  const used = sass.origin.filter((line) => line > 0);
+  if (!used.length) return [0, 0];
+  let from = used.reduce((a, b) => Math.min(a, b)), to = used.reduce((a, b) => Math.max(a, b));
+  while (from > 1 && !form.lines[from - 1].includes("__global__")) --from;
+  while (to < form.lines.length && !form.lines[to - 1].startsWith("}")) ++to;
+  return [from, to];
+}
+function codeOf(form, row, before, other, otherName, otherFrom, otherTo) {
   const holder = make("div", { class: "lines" });
-  const line = (number) => {
+  const notes = by("access").checked ? notesAt(form, row) : new Map();
+  const line = (number, into = holder) => {
     const node = make("div", { class: "l", "data-n": String(number) }, ...coloured(form.name, form.lines[number - 1]));
-    holder.append(node);
-    if (form.name !== "cuda" || !by("access").checked) return node;
-    const accesses = row.accesses.filter((access) => access.line === number);
-    for (const access of accesses) holder.append(make("div", { class: "note" + (access.remark ? " remark" : "") }, (access.remark ? "\u25b2 " : "") + noteOf(access)));
+    into.append(node);
+    if (notes.has(number)) holder.append(...notes.get(number));
     return node;
   };
-  if (before) {
+  if (other) {
+    holder.classList.add("pairs");
+    const first = otherFrom || 1;
+    for (const [n, k, differs] of aligned(form.name, form.lines, other.lines.slice(first - 1, otherTo || other.lines.length))) {
+      const m = k && k + first - 1;
+      const pair = make("div", { class: "pair" + (differs ? " differs" : "") });
+      holder.append(pair);
+      if (n) line(n, pair);
+      else pair.append(make("div", { class: "gap" }));
+      pair.append(m ? make("div", { class: "o", "data-n": String(m) }, ...coloured(form.name, other.lines[m - 1])) : make("div", { class: "gap" }));
+    }
+  } else if (before) {
     for (const [sign, value] of difference(before.lines, form.lines)) {
       if (sign === "-") holder.append(make("div", { class: "l minus", "data-n": "" }, value));
       else if (sign === "+") line(value).classList.add("plus");
@@ -205,7 +274,7 @@ function codeOf(form, row, before, role) {
   } else {
     for (let number = 1; number <= form.lines.length; ++number) line(number);
   }
-  return make("div", { class: "code", tabindex: "0", role: "group", "aria-label": titles[form.name] + (role ? ", " + role : ""), "data-form": form.name }, holder);
+  return make("div", { class: "code", tabindex: "0", role: "group", "aria-label": titles[form.name] + (otherName ? ", beside " + otherName : ""), "data-form": form.name, "data-main": "1" }, holder);
 }
 function showPanes() {
   const row = rows[state.row];
@@ -217,10 +286,10 @@ function showPanes() {
   const other = by("beside").value === "" ? null : rows[Number(by("beside").value)];
   const otherForms = other ? formsOf(other) : null;
   for (const form of state.forms.values()) {
-    const columns = make("div", { class: "columns" }, codeOf(form, row, form.name !== "program" && beforeForms ? beforeForms.get(form.name) : null, ""));
-    columns.firstChild.dataset.main = "1";
-    if (otherForms && form.name !== "program" && otherForms.has(form.name)) columns.append(codeOf(otherForms.get(form.name), other, null, other.name));
-    panes.append(make("section", { class: "pane", id: "pane-" + form.name }, make("h3", {}, titles[form.name], other && columns.children.length > 1 ? ` \u2014 beside ${other.name}` : "", make("small", {}, `  ${form.lines.length} lines`)), columns));
+    const beside = otherForms && form.name !== "program" ? otherForms.get(form.name) : null;
+    const code = codeOf(form, row, form.name !== "program" && beforeForms ? beforeForms.get(form.name) : null, beside, beside ? other.name : "", ...(beside ? usedLines(otherForms, beside) : []));
+    const count = beside ? `  ${form.lines.length} and ${beside.lines.length} lines` : `  ${form.lines.length} lines`;
+    panes.append(make("section", { class: "pane" + (beside ? " wide" : ""), id: "pane-" + form.name }, make("h3", {}, titles[form.name], beside ? ` \u2014 ${row.name}, beside ${other.name}` : "", make("small", {}, count)), code));
   }
   if (!row.forms.length) panes.append(make("p", { class: "soft" }, row.kind === "rung" || row.kind === "hand" ? "The record holds no code." : "No code of ours runs here."));
 }
@@ -309,4 +378,9 @@ document.addEventListener("keydown", (event) => {
   choose(state.row + step);
 });
 const first = rows.findIndex((row) => row.kind === "rung");
+if (ladder.verb === "compare") {  // the rival beside it from the start
+  const rival = rows.findIndex((row, index) => index !== first && row.forms.length && row.kind !== "loops");
+  if (rival >= 0) by("beside").value = String(rival);
+}
+if (noteSizes) by("sizes").textContent = `Below the lines of the program and the IR: every access, counted in the simulator at ${noteSizes}. Below the CUDA C: counted at the sizes of the call.`;
 choose(Math.max(0, first));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 #include <sstream>
 #include <string_view>
 
@@ -45,7 +46,7 @@ struct PtxText {
   std::string text;
   std::vector<int> source_lines;
 };
-PtxText readable_ptx(const std::string& ptx) {
+PtxText readable_ptx(const std::string& ptx, const std::set<std::string>* wanted = nullptr) {
   PtxText result;
   std::istringstream lines(ptx);
   int source = 0;
@@ -56,6 +57,11 @@ PtxText readable_ptx(const std::string& ptx) {
     if (in_section) {
       in_section = !body.starts_with("}");
       continue;
+    }
+    if (const std::size_t at = body.find(".entry "); at != std::string_view::npos && wanted != nullptr) {
+      const std::string_view name = body.substr(at + 7);
+      in_section = wanted->count(std::string(name.substr(0, name.find_first_of("( \t")))) == 0;  // to its closing brace
+      if (in_section) continue;
     }
     if (body.starts_with(".section")) {
       in_section = true;
@@ -81,9 +87,22 @@ std::vector<int> shifted(std::vector<int> lines, int shift) {
   return lines;
 }
 
-void add_sass(Form& form, const Cubin& cubin, int shift, std::string* note) {
+// Of nvdisasm's text the sections of these entries.
+std::string sections_of(const std::string& sass, const std::set<std::string>& entries) {
+  std::istringstream lines(sass);
+  std::string out;
+  bool is_wanted = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(".text.")) is_wanted = entries.count(line.substr(6, line.find(':') - 6)) > 0;
+    if (is_wanted) out += line + "\n";
+  }
+  return out;
+}
+
+void add_sass(Form& form, const Cubin& cubin, int shift, std::string* note, const std::set<std::string>* wanted = nullptr) {
   try {
-    const SassText sass = readable_sass(disassemble(cubin, true));
+    const std::string text = disassemble(cubin, true);
+    const SassText sass = readable_sass(wanted != nullptr ? sections_of(text, *wanted) : text);
     append(form, sass.text, shifted(sass.source_lines, shift));
   } catch (const MachineError& error) {
     if (note != nullptr) *note = error.what();
@@ -135,11 +154,18 @@ std::vector<Form> forms_of(const Plan& plan, const CompileOptions& options, std:
 }
 
 std::vector<Form> forms_of(const HandProgram& hand, const std::string& arch, std::string* note) {
+  const CompiledHand compiled = compile_hand(hand, arch, true, true);
+  std::set<std::string> launched;  // a file may hold the kernels of other hands
+  for (const HandStep& step : hand.steps)
+    if (const auto* launch = std::get_if<HandLaunch>(&step)) {
+      const auto entry = compiled.cubin.entries.find(launch->kernel);
+      launched.insert(entry == compiled.cubin.entries.end() ? launch->kernel : entry->second);
+    }
   Form cuda{"cuda", "program", "", {}}, ptx{"ptx", "cuda", "", {}}, sass{"sass", "cuda", "", {}};
   append(cuda, hand.text, {});
-  const PtxText readable = readable_ptx(compile_hand_to_ptx(hand, arch).text);
+  const PtxText readable = readable_ptx(compile_hand_to_ptx(hand, arch).text, &launched);
   append(ptx, readable.text, readable.source_lines);
-  add_sass(sass, compile_hand(hand, arch, true, true).cubin, 0, note);
+  add_sass(sass, compiled.cubin, 0, note, &launched);
   std::vector<Form> forms = {cuda, ptx, sass};
   keep_full(forms);
   return forms;

@@ -27,6 +27,11 @@ void fields(Fields& f, AccessRow& x) {
   f("sectors_needed", x.sectors_needed), f("passes", x.passes), f("passes_needed", x.passes_needed), f("remark", x.remark);
 }
 template <class Fields>
+void fields(Fields& f, NoteRow& x) {
+  f("line", x.line), f("thread_line", x.thread_line), f("text", x.text), f("space", x.space), f("kind", x.kind), f("requests", x.requests), f("asked", x.asked), f("needed", x.needed);
+  f("sentence", x.sentence), f("cure", x.cure);
+}
+template <class Fields>
 void fields(Fields& f, Form& x) { f("name", x.name), f("above", x.above), f("text", x.text), f("origin", x.origin); }
 template <class Fields>
 void fields(Fields& f, TimingOptions& x) {
@@ -43,14 +48,14 @@ void fields(Fields& f, LadderRow& x) {
   f("shared_bytes", x.shared_bytes), f("threads", x.threads), f("kernels", x.kernels), f("same_code", x.same_code), f("occupancy", x.occupancy), f("instructions", x.instructions);
   f("parts", x.parts), f("busiest", x.busiest), f("least_ms", x.least_ms), f("not_counted", x.not_counted), f("accesses", x.accesses), f("forms", x.forms), f("check", x.check);
   f("wrong", x.is_wrong), f("note", x.note), f("verdict", x.verdict), f("next", x.next);
-  f.since(2, "lines", x.lines);
+  f.since(2, "lines", x.lines), f.since(3, "notes", x.notes);
 }
 template <class Fields>
 void fields(Fields& f, Ladder& x) {
   f("verb", x.verb), f("fn", x.fn), f("schedule", x.schedule), f("bench", x.bench), f("program", x.program), f("program_file", x.program_file), f("dims", x.dims), f("device", x.device);
   f("driver", x.driver), f("arch", x.arch), f("card", x.card), f("card_title", x.card_title), f("check_dims", x.check_dims), f("work_operations", x.work_operations);
   f("compulsory_bytes", x.compulsory_bytes), f("rows", x.rows);
-  f.since(2, "protocol", x.protocol);
+  f.since(2, "protocol", x.protocol), f.since(3, "note_dims", x.note_dims);
 }
 
 template <class Fields>

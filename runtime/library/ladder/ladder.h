@@ -12,7 +12,7 @@
 namespace tilewright {
 
 // The version of the JSON form. A reader refuses a higher one.
-constexpr int ladder_version = 2;
+constexpr int ladder_version = 3;
 
 enum class RowKind : std::uint8_t { Loops, Rung, Hand, Library, Peer };
 std::string_view name_of(RowKind kind);
@@ -58,6 +58,20 @@ struct AccessRow {
   std::string remark;        // a sentence where it asks for more than it needs; else empty
 };
 
+// What the simulator tells of an access of the program: every request of it, at `Ladder::note_dims`.
+struct NoteRow {
+  int line = 0;              // of the program; 0: unknown
+  int thread_line = 0;       // in the form `thread`
+  std::string text;          // as the program writes it, `B[k, j]`
+  std::string space;         // "global", "shared"
+  std::string kind;          // "load", "store", "atomic", …
+  double requests = 0;
+  double asked = 0;          // sectors, of shared memory wavefronts
+  double needed = 0;
+  std::string sentence;      // what is wrong; else empty
+  std::string cure;          // schedule lines with which the call was counted again and is better
+};
+
 // A text of the code, with the line of the form above that each of its lines comes from (0: none; line n is origin[n - 1]).
 struct Form {
   std::string name;   // "ir", "thread", "cuda", "ptx", "sass"
@@ -86,6 +100,7 @@ struct LadderRow {
   double least_ms = 0;             // what that part alone needs
   std::vector<std::string> not_counted;  // parts without a figure, and why
   std::vector<AccessRow> accesses;
+  std::vector<NoteRow> notes;      // where code was asked for, of rungs (since version 3)
   std::vector<Form> forms;         // only where code was asked for
   std::string check;               // "right", what is wrong, or why it was not checked
   bool is_wrong = false;
@@ -113,6 +128,7 @@ struct Ladder {
   std::string card_title;
   Sizes check_dims;      // where correctness was looked at, on a machine without a GPU
   std::optional<TimingOptions> protocol;  // how the rows of a GPU were timed (since version 2)
+  Sizes note_dims;       // where the simulator counted accesses (since version 3)
   double work_operations = 0;  // of the definition; 0: not known
   double compulsory_bytes = 0; // inputs once, outputs once
   std::vector<LadderRow> rows;

@@ -13,7 +13,7 @@
 
 namespace tilewright {
 
-constexpr int record_version = 2;
+constexpr int record_version = 3;
 
 struct Record {
   std::string when;        // "2026-12-01T01:40:00Z"

@@ -54,6 +54,29 @@ std::string rounds_of(const Ladder& ladder) {
   return out.empty() ? out : out + "\n";
 }
 
+// Of a comparison: how often the code of each row holds each instruction that matters.
+std::string instructions_beside(const Ladder& ladder) {
+  std::vector<const LadderRow*> rows;
+  std::vector<std::string> names;
+  for (const LadderRow& row : ladder.rows) {
+    if (row.instructions.empty()) continue;
+    rows.push_back(&row);
+    for (const auto& [name, count] : row.instructions)
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  if (rows.size() < 2) return "";
+  std::string out = fmt::format("\n{:<18}", "SASS");
+  for (const LadderRow* row : rows) out += fmt::format(" {:>22}", shortened(row->name + " " + row->backend, 22));
+  for (const std::string& name : names) {
+    out += fmt::format("\n{:<18}", name);
+    for (const LadderRow* row : rows) {
+      const auto found = std::find_if(row->instructions.begin(), row->instructions.end(), [&](const auto& each) { return each.first == name; });
+      out += fmt::format(" {:>22}", found == row->instructions.end() ? 0 : found->second);
+    }
+  }
+  return out + "\n";
+}
+
 std::string parts_text(const LadderRow& row) {
   std::vector<Part> parts = row.parts;
   std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.least_ms > b.least_ms; });
@@ -117,6 +140,7 @@ std::string table_of(const Ladder& ladder) {
                        check_text(row));
   }
   out += rounds_of(ladder);
+  if (ladder.verb == "compare") out += instructions_beside(ladder);
   if (ladder.verb == "ladder")
     for (const LadderRow& row : ladder.rows)
       if ((row.kind == RowKind::Rung || row.kind == RowKind::Hand) && !row.same_code) out += details_of(row);
