@@ -33,7 +33,7 @@ constexpr VerbRow verbs[] = {
     {"compare", "generated kernels beside hand kernels and libraries", "tilewright compare examples/ch05_tiled_matmul/matmul.tw --hand my.cu", compare_verb, "pdstcwbgrC"},
     {"bench", "time the benches of a program", "tilewright bench examples/ch02_vecadd/vecadd.tw", bench_verb, "pdstbgr"},
     {"report", "one page of a ladder, for a browser: from a program, measured now, or from a record or the ladder's JSON", "tilewright report examples/ch05_tiled_matmul/matmul.tw -o report.html", report_verb, "pdstblR"},
-    {"journal", "records that --record made: list them, diff two, repeat one", "tilewright journal diff journal/first journal/second", journal_verb, "J"},
+    {"journal", "records that --record made: list them, diff two, repeat one, make a page of some", "tilewright journal diff journal/first journal/second", journal_verb, "J"},
     {"info", "GPUs, driver and tools: found where, which version, how to get what is missing", "tilewright info", info_verb, "j"},
     {"passes", "the schedule lines and the finishing passes, in order", "tilewright passes", passes_verb, "j"},
 };
@@ -95,7 +95,7 @@ void add_options(CLI::App& app, const VerbRow& verb, Options& options) {
         break;
       case 'R': app.add_option("-o,--output", options.folder, "the page to write"); break;
       case 'J':
-        app.add_option("words", options.words, "FOLDER: the records in it, newest first; diff A B; repeat A");
+        app.add_option("words", options.words, "FOLDER: the records in it, newest first; diff A B; repeat A; page A…: a page of documentation");
         app.add_flag("--html", options.html, "the list as a page, else Markdown");
         app.add_option("-o,--output", options.folder, "the file to write the list to, else the screen");
         break;

@@ -1,4 +1,4 @@
-// --record, and the verb journal: records listed, compared and repeated.
+// --record, and the verb journal: records listed, compared, repeated, and made into a page of documentation.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -134,7 +134,7 @@ void keep_record(const Options& options, const LoadedProgram& loaded, std::vecto
 
 ExitCode journal_verb(const Options& options) {
   const std::vector<std::string>& words = options.words;
-  if (words.empty()) throw UserError({}, "no journal is named", "write journal FOLDER, journal diff A B, or journal repeat A");
+  if (words.empty()) throw UserError({}, "no journal is named", "write journal FOLDER, journal diff A B, journal repeat A, or journal page A");
   if (words[0] == "diff") {
     if (words.size() != 3) throw UserError({}, fmt::format("`journal diff` takes two records, and {} {} named", words.size() - 1, words.size() == 2 ? "is" : "are"), "write journal diff A B");
     std::cout << record_difference(read_record(words[1]), words[1], read_record(words[2]), words[2]);
@@ -144,7 +144,14 @@ ExitCode journal_verb(const Options& options) {
     if (words.size() != 2) throw UserError({}, "`journal repeat` takes one record", "write journal repeat A");
     return repeat_record(words[1]);
   }
-  if (words.size() != 1) throw UserError({}, fmt::format("`journal` knows no `{}`", words[0]), "write journal FOLDER, journal diff A B, or journal repeat A");
+  if (words[0] == "page") {
+    if (words.size() < 2) throw UserError({}, "`journal page` takes records, and none is named", "write journal page A -o page.md");
+    const std::string text = documentation_page({words.begin() + 1, words.end()}, options.folder.empty() ? "." : fs::path(options.folder).parent_path().string());
+    if (options.folder.empty()) std::cout << text;
+    else replace_file(options.folder, {}, text);
+    return ExitCode::Success;
+  }
+  if (words.size() != 1) throw UserError({}, fmt::format("`journal` knows no `{}`", words[0]), "write journal FOLDER, journal diff A B, journal repeat A, or journal page A");
   return list_journal(options, words[0]);
 }
 

@@ -24,6 +24,7 @@
 #include "runtime/plan_ptx.h"
 #include "runtime/ptx/ptx.h"
 #include "tools/progress.h"
+#include "tools/resources.h"
 
 namespace tilewright {
 
@@ -95,10 +96,6 @@ CompileTime compile_time_of(const CompiledPlan& compiled, Backend backend) {
   return time;
 }
 
-void keep_fewest_warps(LadderRow& row, const std::optional<Occupancy>& occupancy) {
-  if (occupancy && (!row.occupancy || occupancy->warps < row.occupancy->warps)) row.occupancy = occupancy;
-}
-
 // A value of a sweep.
 struct Swept {
   std::string name;
@@ -160,6 +157,8 @@ class Measuring {
     compile.use_cache = !options_.no_cache && !request_.both_compile_times;  // what the cache gives has no time
     return compile;
   }
+
+  bool wants_sass() const { return request_.parts || request_.instructions; }
 
   void compile_rungs() {
     std::size_t first = request_.every_rung ? 0 : call_.rungs.size() - 1;
@@ -258,16 +257,8 @@ class Measuring {
         entry.row.note = fmt::format("{}: {}", backend_name(other(backend)), error.what());
       }
     }
-    const std::vector<const Kernel*> kernels = kernels_of(entry.plan->plan);
-    for (std::size_t k = 0; k < kernels.size(); ++k) describe_kernel(entry.row, *kernels[k], entry.plan->kernels[k]);
-    entry.row.kernels = static_cast<int>(kernels.size());
+    describe_plan(entry.row, *entry.plan, result_.arch, wants_sass());
     entries_.push_back(std::move(entry));
-  }
-
-  // Of the same code, which an assembler with a cache of its own may have reported once.
-  static void keep_resources(LadderRow& row, const LadderRow& of) {
-    row.registers = of.registers, row.spill_bytes = of.spill_bytes, row.shared_bytes = of.shared_bytes, row.threads = of.threads;
-    row.occupancy = of.occupancy, row.instructions = of.instructions;
   }
 
   // Each other schedule, or plan file, on the same tensors.
@@ -288,38 +279,6 @@ class Measuring {
     }
   }
 
-  // What a compiled kernel takes of the machine.
-  void describe_kernel(LadderRow& row, const Kernel& kernel, const CompiledKernel& compiled) {
-    const KernelResources resources = compiled.resources.value_or(KernelResources{});
-    int threads = 1;
-    for (const std::int64_t extent : kernel.launch.block) threads *= static_cast<int>(extent);
-    row.registers = std::max(row.registers, resources.registers);
-    row.spill_bytes += resources.spill_store_bytes + resources.spill_load_bytes;
-    row.shared_bytes = std::max(row.shared_bytes, kernel.launch.shared_bytes);
-    row.threads = std::max(row.threads, threads);
-    if (resources.registers > 0) keep_fewest_warps(row, occupancy_of(result_.arch, threads, resources.registers, kernel.launch.shared_bytes));
-    add_instructions(row, sass_of(row, compiled.cubin), compiled.source.kernel);
-  }
-
-  void add_instructions(LadderRow& row, const std::string& sass, const std::string& entry) {
-    for (const auto& [name, count] : instructions_of(sass, entry)) {
-      const auto known = std::find_if(row.instructions.begin(), row.instructions.end(), [&name = name](const auto& each) { return each.first == name; });
-      if (known == row.instructions.end()) row.instructions.emplace_back(name, count);
-      else known->second += count;
-    }
-  }
-
-  // Empty where nvdisasm is missing, which the row says.
-  std::string sass_of(LadderRow& row, const Cubin& cubin) {
-    if (!request_.parts && !request_.instructions) return "";
-    try {
-      return disassemble(cubin);
-    } catch (const MachineError& error) {
-      row.not_counted.push_back(fmt::format("SASS: {}", error.what()));
-      return "";
-    }
-  }
-
   void compile_hands() {
     std::vector<HandProgram> hands;
     if (!request_.hand_file.empty()) hands.push_back(hand_from_file(request_.hand_file, *call_.fn));
@@ -333,33 +292,9 @@ class Measuring {
       entry.hand = compile_hand(hand, result_.arch, !options_.no_cache && !request_.both_compile_times);
       entry.row.compile.push_back({"hand", 0, entry.hand->compile_ms});
       if ((!has_gpu_ && request_.check) || request_.parts) entry.hand_ptx = compile_hand_to_ptx(hand, result_.arch, !options_.no_cache);
-      for (const auto& [name, resources] : entry.hand->resources) {
-        entry.row.registers = std::max(entry.row.registers, resources.registers);
-        entry.row.spill_bytes += resources.spill_store_bytes + resources.spill_load_bytes;
-        entry.row.shared_bytes = std::max<std::int64_t>(entry.row.shared_bytes, resources.shared_bytes);
-      }
-      describe_launches(entry.row, *entry.hand);
-      entry.row.kernels = static_cast<int>(entry.hand->resources.size());
+      describe_hand(entry.row, *entry.hand, result_.arch, call_.dims, wants_sass());
       if (!entry.hand->source.left_out.empty()) entry.row.note = fmt::format("left out: {}", fmt::join(entry.hand->source.left_out, "; "));
       entries_.push_back(std::move(entry));
-    }
-  }
-
-  void describe_launches(LadderRow& row, const CompiledHand& hand) {
-    const std::string sass = sass_of(row, hand.cubin);
-    for (const HandStep& step : hand.program.steps) {
-      const auto* launch = std::get_if<HandLaunch>(&step);
-      if (launch == nullptr) continue;
-      const auto resources = std::find_if(hand.resources.begin(), hand.resources.end(), [&](const auto& each) { return each.first == launch->kernel; });
-      const auto entry = hand.cubin.entries.find(launch->kernel);
-      add_instructions(row, sass, entry == hand.cubin.entries.end() ? launch->kernel : entry->second);
-      std::int64_t threads = 1;
-      for (const Expr& extent : launch->block) threads *= evaluate(extent);
-      const std::int64_t dynamic = launch->shared_bytes ? evaluate(launch->shared_bytes) : 0;
-      row.threads = std::max(row.threads, static_cast<int>(threads));
-      if (resources == hand.resources.end()) continue;
-      row.shared_bytes = std::max(row.shared_bytes, resources->second.shared_bytes + dynamic);
-      keep_fewest_warps(row, occupancy_of(result_.arch, static_cast<int>(threads), resources->second.registers, resources->second.shared_bytes + dynamic));
     }
   }
 
@@ -429,26 +364,11 @@ class Measuring {
       request.arch = result_.arch;
       request.seed = options_.seed;
       try {
-        for (const KernelNote& kernel : access_report(entry.rung->plan, inputs, request))
-          for (const AccessNote& access : kernel.accesses) add_note(entry.row.notes, access);
+        entry.row.notes = notes_of(access_report(entry.rung->plan, inputs, request));
       } catch (const UserError& error) {
         entry.row.not_counted.push_back(fmt::format("accesses in the simulator: {}", error.diagnostics().front().message));
       }
     });
-  }
-
-  // Accesses of one line that are written alike are one note.
-  static void add_note(std::vector<NoteRow>& notes, const AccessNote& access) {
-    const AccessCounts& counts = access.counts;
-    NoteRow note{access.line, counts.ir_line, access.text, counts.is_shared ? "shared" : "global", std::string(name_of(counts.kind)), static_cast<double>(counts.requests),
-                 static_cast<double>(counts.is_shared ? counts.wavefronts : counts.sectors), static_cast<double>(counts.is_shared ? counts.ideal_wavefronts : counts.needed_sectors), access.sentence, access.cure};
-    const auto like = std::find_if(notes.begin(), notes.end(), [&](const NoteRow& each) { return each.line == note.line && each.thread_line == note.thread_line && each.text == note.text && each.space == note.space && each.kind == note.kind; });
-    if (like == notes.end()) {
-      notes.push_back(std::move(note));
-      return;
-    }
-    like->requests += note.requests, like->asked += note.asked, like->needed += note.needed;
-    if (like->sentence.empty()) like->sentence = note.sentence, like->cure = note.cure;
   }
 
   // The naive plan on this host: on one core, and on all.

@@ -5,6 +5,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <sstream>
 
 #include "ir/diagnostic.h"
 #include "runtime/files.h"
@@ -127,6 +129,53 @@ TEST_SUITE("tools") {
     const std::string difference = record_difference(entries[1].record, "a", entries[0].record, "b");
     CHECK(difference.find("      4.00 ms      4.00 ms   1.000") != std::string::npos);
     CHECK(difference.find("      2.00 ms      1.00 ms   2.000") != std::string::npos);
+  }
+
+  TEST_CASE("journal: a page of documentation tells what was asked, each rung, and what a person wrote") {
+    const Scratch scratch;
+    Record record = record_of_two_rungs("2026-12-01T01:00:00Z", 2.0);
+    LadderRow& rung = record.ladders[0].rows[1];
+    rung.lines = {"tile block i 16", "stage A in shared"};
+    rung.parts = {{"DRAM", 1e9, "bytes", 4e12, 1.5, "inputs once"}};
+    rung.busiest = "DRAM", rung.least_ms = 1.5;
+    rung.accesses = {{16, "ld.global.f32", "global", "A", false, 4, 10, 20, 10, 10, 10, "twice the sectors"}};
+    LadderRow& peer = record.ladders[0].rows.emplace_back();
+    peer.kind = RowKind::Library, peer.name = "cuBLAS", peer.timing = Timing{}, peer.timing->median_ms = 1.0;
+    record.ladders[0].protocol = TimingOptions{};
+    write_record((fs::create_directories(scratch.path / "records/one"), scratch.at("records/one")), record);
+    std::string notes = read_whole_file(scratch.at("records/one/record.md"));
+    notes.replace(notes.find("## Lesson\n") + 10, 0, "\nMeasure first.\n");
+    std::ofstream(scratch.path / "records/one/record.md") << notes;
+    const std::string page = documentation_page({scratch.at("records/one")}, scratch.at("pages"));
+    for (const char* part : {"**Asked:** Does the tile pay?", "**Expected:** twice as fast", "![The ladder as bars](../records/one/ladder.svg)", "| 1 `stage A \\| B in shared <b>` | 2.00 ms |", "| 2.00x | DRAM 1.50 ms, 75 % |",
+                             "| cuBLAS | library | 1.00 ms |", "| 0.50 |", "**Lesson:** Measure first.", "- *paid:* the time fell 2.00x", "- *access:* ld.global.f32 of `A`: twice the sectors", "tile block i 16\nstage A in shared\n",
+                             "in each 0 ms of a candidate's own launches"})
+      CHECK_MESSAGE(page.find(part) != std::string::npos, part << " is not in\n" << page);
+    CHECK(page.find("**Surprise:**") == std::string::npos);
+    CHECK(call({"journal", "page"}) == 1);
+    CHECK(call({"journal", "page", scratch.at("none")}) == 1);
+  }
+
+  TEST_CASE("docs: the pages of ladders are what their records say") {
+    const fs::path folder = source_root() / "docs/ladders";
+    if (!fs::exists(folder)) TILEWRIGHT_SKIP("no documentation here");
+    int pages = 0;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+      if (entry.path().extension() != ".md") continue;
+      CAPTURE(entry.path().string());
+      const std::string text = read_whole_file(entry.path().string());
+      std::istringstream words(text.substr(0, text.find('\n')));
+      std::vector<std::string> command{std::istream_iterator<std::string>(words), {}};
+      REQUIRE(command.size() >= 6);  // <!-- tilewright journal page A… -->
+      const fs::path before = fs::current_path();
+      fs::current_path(source_root());
+      const std::string made = documentation_page({command.begin() + 4, command.end() - 1}, "docs/ladders");
+      fs::current_path(before);
+      if (updates_expectations()) std::ofstream(entry.path(), std::ios::binary) << made;
+      else CHECK(made == text);
+      ++pages;
+    }
+    CHECK(pages > 0);
   }
 
   TEST_CASE("journal: a folder that cannot be written is told before the work") {

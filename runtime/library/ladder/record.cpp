@@ -31,11 +31,7 @@ std::string quoted_word(const std::string& word) {
   return text + "'";
 }
 
-std::string command_line_text(const Record& record) {
-  std::vector<std::string> words = {"tilewright"};
-  for (const std::string& word : record.command) words.push_back(quoted_word(word));
-  return fmt::format("{}", fmt::join(words, " "));
-}
+std::string command_line_text(const Record& record) { return "tilewright " + command_words(record); }
 
 std::string escaped(const std::string& text) {
   std::string out;
@@ -103,6 +99,12 @@ std::string outcome_of(const Record& record) {
 std::string row_key(const LadderRow& row) { return fmt::format("{} {} {}", name_of(row.kind), row.name, row.backend); }
 
 }  // namespace
+
+std::string command_words(const Record& record) {
+  std::vector<std::string> words;
+  for (const std::string& word : record.command) words.push_back(quoted_word(word));
+  return fmt::format("{}", fmt::join(words, " "));
+}
 
 void prepare_record_folder(const std::string& folder) {
   std::error_code failure;

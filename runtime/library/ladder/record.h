@@ -39,8 +39,14 @@ void prepare_record_folder(const std::string& folder);
 void write_record(const std::string& folder, const Record& record);
 Record read_record(const std::string& folder);
 
+// The words of its command as a shell reads them.
+std::string command_words(const Record& record);
 std::string markdown_of(const Record& record);
 std::string svg_of(const Ladder& ladder);
+
+// A page of documentation from records, for a file in `page_folder`: tables, what each rung bought, and what a person wrote under
+// surprise, lesson and still open. Throws UserError for what is no record.
+std::string documentation_page(const std::vector<std::string>& folders, const std::string& page_folder);
 
 // Records in the folder and in the folders below it, newest first. What cannot be read has its reason instead.
 struct JournalEntry {

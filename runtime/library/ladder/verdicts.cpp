@@ -46,8 +46,10 @@ std::string verdict_of(const LadderRow& before, const LadderRow& now, bool is_ti
   if (was <= 0 || is <= 0) return "";
   const char* what = is_timed ? "time" : "least time";
   std::string text;
-  const Part* limit = before.part(before.busiest);
-  const Part* limit_now = now.part(before.busiest);
+  // Where a block could not be run, DRAM is only what is left; of tensor cores the operations are known all the same.
+  const bool is_limit_known = is_counted(before) || before.busiest == "tensor";
+  const Part* limit = is_limit_known ? before.part(before.busiest) : nullptr;
+  const Part* limit_now = is_limit_known ? now.part(before.busiest) : nullptr;
   const bool limit_fell = limit != nullptr && limit_now != nullptr && limit->amount > noticed * limit_now->amount;
   const bool limit_is_gone = limit != nullptr && limit_now == nullptr && now.not_counted.empty();
   const double change = change_of(before, now, is_timed);
@@ -56,6 +58,7 @@ std::string verdict_of(const LadderRow& before, const LadderRow& now, bool is_ti
     if (limit_fell) text += fmt::format(": {}, the busiest part before, {}", limit->name, change_text(*limit, *limit_now));
     else if (limit_is_gone) text += fmt::format(": {}, the busiest part before, is not used any more", limit->name);
     else if (limit != nullptr && limit_now != nullptr) text += fmt::format(", though {}, the busiest part before, asks for as much: what was waited for is hidden better", limit->name);
+    else if (limit == nullptr) text += "; what the busiest part was is not counted";
     else text += "; what the busiest part is asked for now is not counted";
   } else if (change < 1) {
     text = fmt::format("cost      the {} rose {:.2f}x", what, is / was);
@@ -92,7 +95,8 @@ struct Sofar {
 std::string next_of(const Ladder& ladder, const LadderRow& row, const Sofar& sofar, bool is_timed) {
   const double time = time_of(row, is_timed);
   const Part* limit = row.part(row.busiest);
-  if (limit == nullptr || time <= 0 || (!is_timed && !is_counted(row))) return "";
+  if (limit == nullptr || time <= 0) return "";
+  if (!is_counted(row) && (!is_timed || limit->name != "tensor")) return "";  // the busiest part is not known
   const double share = is_timed ? limit->least_ms / time : 1;
   const std::string busy = is_timed ? fmt::format("{} is at {:.0f} % of its rate", limit->name, 100 * share) : fmt::format("{} sets the least time", limit->name);
   const auto wasteful = std::find_if(row.accesses.begin(), row.accesses.end(), [](const AccessRow& access) { return access.space == "global" && access.sectors >= 2 * access.sectors_needed && access.sectors >= 8 * access.requests; });
