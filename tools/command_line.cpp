@@ -82,6 +82,7 @@ void add_options(CLI::App& app, const VerbRow& verb, Options& options) {
       case 't':
         app.add_option("--bench", options.bench, "which bench gives the sizes (default: the first)");
         app.add_option("--rounds", options.rounds, "rounds of interleaved timing")->check(CLI::Range(1, 1000))->capture_default_str();
+        app.add_option("--lead-in", options.lead_in_ms, "milliseconds of a row's own launches before those that count, in each round")->check(CLI::Range(0, 60000))->capture_default_str();
         app.add_flag("--once", options.once, "one launch each");
         break;
       case 'r':

@@ -36,7 +36,7 @@ MeasureRequest request_of(const Options& options, const char* verb) {
   request.verb = verb;
   request.timing.rounds = options.rounds;
   request.timing.settle_ms = 2000;
-  request.timing.lead_in_ms = 250;
+  request.timing.lead_in_ms = options.lead_in_ms;
   request.timing.round_ms = 200;
   request.timing.once = options.once;
   return request;

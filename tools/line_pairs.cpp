@@ -10,7 +10,7 @@ namespace tilewright {
 
 namespace {
 
-const Form* sass_of(const LadderRow& row) {
+const Form* sass_form_of(const LadderRow& row) {
   const auto form = std::find_if(row.forms.begin(), row.forms.end(), [](const Form& each) { return each.name == "sass"; });
   return form == row.forms.end() ? nullptr : &*form;
 }
@@ -83,14 +83,14 @@ std::string sass_columns(const Ladder& ladder) {
   const LadderRow* first = nullptr;
   std::string out;
   for (const LadderRow& row : ladder.rows) {
-    const Form* sass = sass_of(row);
+    const Form* sass = sass_form_of(row);
     if (sass == nullptr) continue;
     if (first == nullptr) {
       first = &row;
       continue;
     }
     out += fmt::format("\nSASS of {} ({}) beside {} ({})\n", first->name, first->backend, row.name, row.backend);
-    out += columns(lines_of_text(sass_of(*first)->text), lines_of_text(sass->text));
+    out += columns(lines_of_text(sass_form_of(*first)->text), lines_of_text(sass->text));
   }
   return out;
 }

@@ -58,6 +58,7 @@ struct Options {
   std::vector<std::string> others;  // compare: further schedules of the fn, or plan files
   std::string bench;
   int rounds = 5;
+  int lead_in_ms = 250;
   std::string bound = "root";
   std::string gpu;    // whose rates
   std::string peers;  // a file of rows that other programs took

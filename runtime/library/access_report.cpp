@@ -107,7 +107,7 @@ std::string sentence_of(const AccessNote& note, std::int64_t row) {
     return fmt::format("`{}`: of a warp's {} updates {} meet on one element and wait for each other", note.text, lanes, each(counts.most_on_one, counts.requests));
   if (wastes_sectors(counts)) {
     const bool is_box = counts.kind == AccessKind::BoxLoad || counts.kind == AccessKind::BoxStore;
-    return fmt::format("`{}`: {} {} {} sectors, {} would do: {}", note.text, is_box ? "a box" : lanes + " lanes", counts.kind == AccessKind::Store ? "write" : "read", each(counts.sectors, counts.requests),
+    return fmt::format("`{}`: {} {} {} sectors, {} would do: {}", note.text, is_box ? "a box" : lanes + " lanes", counts.kind == AccessKind::Atomic ? "update" : counts.kind == AccessKind::Store ? "write" : "read", each(counts.sectors, counts.requests),
                        each(counts.needed_sectors, counts.requests), is_box ? "its rows begin or end inside a sector" : where_the_lanes_are(counts, row));
   }
   if (has_conflicts(counts))

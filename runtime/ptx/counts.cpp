@@ -55,6 +55,22 @@ int bank_passes(const std::uint64_t* addresses, LaneMask lanes, int bytes) {
   return *std::max_element(of_bank.begin(), of_bank.end());
 }
 
+// Updates of one element go one after the other: in each pass an address is there once, and its sectors count.
+int update_sectors(const std::uint64_t* addresses, LaneMask lanes, int bytes) {
+  int sectors = 0;
+  while (lanes != 0) {
+    LaneMask pass = 0;
+    for_lanes(lanes, [&](int lane) {
+      bool is_first = true;
+      for_lanes(pass, [&](int other) { is_first &= addresses[other] != addresses[lane]; });
+      if (is_first) pass |= LaneMask{1} << lane;
+    });
+    sectors += distinct(addresses, pass, bytes, sector_bits);
+    lanes &= ~pass;
+  }
+  return sectors;
+}
+
 }  // namespace
 
 int passes_of(const std::uint64_t* addresses, LaneMask lanes, int bytes, bool is_shared) {
@@ -149,7 +165,7 @@ void Counter::note_request(Warp& warp, const Op& op, const std::uint64_t* addres
   counts.passes_needed += std::max(register_passes(addresses, lanes, bytes), divided_up(std::int64_t{4} * words, 128));
   if (is_shared) return;
   const std::size_t before = loaded_.size();
-  const int sectors = distinct(addresses, lanes, bytes, sector_bits, is_store ? nullptr : &loaded_);
+  const int sectors = is_atomic ? update_sectors(addresses, lanes, bytes) : distinct(addresses, lanes, bytes, sector_bits, is_store ? nullptr : &loaded_);
   counts.sectors += sectors;
   counts.sectors_needed += std::max(1, divided_up(std::int64_t{std::min(4, bytes)} * words, 32));
   if (is_store) counts_.sectors_stored += sectors;

@@ -26,7 +26,7 @@ struct AccessCounts {
   int bytes = 0;                      // a lane's, vector included
   std::int64_t requests = 0;          // executions by a warp
   std::int64_t lanes = 0;
-  std::int64_t sectors = 0;           // of 32 bytes, global: touched by each request
+  std::int64_t sectors = 0;           // of 32 bytes, global: touched by each request; atomics on one address go in passes, each with its own
   std::int64_t sectors_needed = 0;    // that hold the bytes asked for, packed
   std::int64_t passes = 0;
   std::int64_t passes_needed = 0;     // with the same words side by side, no two of them in one bank

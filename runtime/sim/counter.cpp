@@ -63,6 +63,18 @@ SectorCount sectors_of(std::vector<ByteRange>& ranges) {
   return count;
 }
 
+std::int64_t sectors_of_updates(std::vector<ByteRange> rest) {
+  std::sort(rest.begin(), rest.end(), [](const ByteRange& a, const ByteRange& b) { return a.first < b.first; });
+  std::vector<ByteRange> pass, later;
+  std::int64_t sectors = 0;
+  for (; !rest.empty(); rest.swap(later)) {
+    pass.clear(), later.clear();
+    for (const ByteRange& range : rest) (pass.empty() || pass.back().first != range.first ? pass : later).push_back(range);
+    sectors += sectors_of(pass).sectors;
+  }
+  return sectors;
+}
+
 std::int64_t wavefronts_of(std::vector<std::int64_t>& words) {
   std::sort(words.begin(), words.end());
   std::array<std::int64_t, bank_count> of_bank{};
@@ -175,9 +187,10 @@ void Counter::access(const WarpOp& op, const Warp& warp, const CountedAccess& ac
       tensor.touched[static_cast<std::size_t>(element)] |= static_cast<std::uint8_t>((is_read_by(access.kind) ? 1 : 0) | (is_written_by(access.kind) ? 2 : 0));
   }
   const SectorCount count = sectors_of(ranges);
-  tally.sectors += count.sectors;
   tally.needed_sectors += count.needed;
-  tensor.sector_bytes += count.sectors * sector_bytes;
+  const std::int64_t sectors = access.kind == AccessKind::Atomic ? sectors_of_updates(ranges) : count.sectors;
+  tally.sectors += sectors;
+  tensor.sector_bytes += sectors * sector_bytes;
 }
 
 void Counter::box(const WarpOp& op, const Warp& warp, const CountedAccess& access, Tally& tally) {

@@ -19,6 +19,8 @@ struct SectorCount {
 };
 // Sorts the ranges.
 SectorCount sectors_of(std::vector<ByteRange>& ranges);
+// Of atomics: updates of one element go one after the other, and in each pass over different elements its sectors count.
+std::int64_t sectors_of_updates(std::vector<ByteRange> rest);
 // Passes of one group of threads that goes over the banks together.
 std::int64_t wavefronts_of(std::vector<std::int64_t>& words);
 

@@ -3,6 +3,7 @@
 // A *request* is one warp executing one access with at least one thread. The definitions are those of the counters of sm_90:
 //
 //   requests, sectors   l1tex__t_requests / l1tex__t_sectors_pipe_lsu_mem_global_op_{ld, st, atom or red, ldgsts}.sum
+//                       of atomics, threads that meet on one element go in passes, each with sectors of its own, as these counters have it
 //   wavefronts          l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{ld, st}.sum; above the ideal: bank conflicts
 //   threads of a kind   smsp__sass_thread_inst_executed_op_{fadd, fmul, ffma, …}_pred_on.sum, for float arithmetic
 //

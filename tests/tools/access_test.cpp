@@ -92,6 +92,35 @@ TEST_SUITE("sim") {
   TEST_CASE("access report: updates that meet on one element") {
     CHECK(says(report_of("fn f(X: u8[N]) -> H: i32[4] {\n  H[X[i] / 64] += 1\n}\nschedule f \"s\" { tile block i 128; bind i thread.x }\n", {{"N", 1024}}), "meet on one element and wait for each other"));
   }
+
+  TEST_CASE("counts: sectors of updates are counted by passes, as an H200's counters have them") {
+    // The same programs and data by ncu: docs/results/2026-12-01-h200-access-counts.md.
+    const auto sectors = [](const char* bins, const char* data) {
+      const Program program = parse_program("fn bins(A: i32[N], inout H: i32[B]) { H[A[i] % B] += 1 }", "bins.tw");
+      const TensorFn& fn = choose_fn(program);
+      InputRequest request;
+      request.values = {{"N", "10007"}, {"B", bins}};
+      request.inputs = {std::string("A=") + data};
+      request.seed = 1;
+      const DimMap dims = dims_of_request(fn, request);
+      const Plan plan = rungs_of(fn, select_schedule(program, fn, dims, {}), dims, "sm_90a").back().plan;
+      Arguments arguments = bind_arguments(plan, make_inputs(fn, dims, request), dims);
+      std::vector<KernelCounts> counts;
+      SimulatorOptions options;
+      options.checks = false;
+      options.counts = &counts;
+      simulate(thread_stage(plan, target_for("sm_90a")), arguments, options);
+      std::int64_t requests = 0, found = 0;
+      for (const AccessCounts& access : counts.at(0).accesses)
+        if (access.kind == AccessKind::Atomic) requests += access.requests, found += access.sectors;
+      return fmt::format("{} {}", requests, found);
+    };
+    CHECK(sectors("64", "random") == "313 4075");
+    CHECK(sectors("8", "random") == "313 2186");
+    CHECK(sectors("64", "iota") == "313 1251");
+    CHECK(sectors("16384", "iota") == "313 1251");
+    CHECK(sectors("64", "zeros") == "313 10007");
+  }
 }
 
 }  // namespace tilewright

@@ -49,7 +49,7 @@ std::string rate_text(const Ladder& ladder, const LadderRow& row) {
   const double rate = (by_operations ? ladder.work_operations : ladder.compulsory_bytes) / seconds;
   if (rate <= 0) return "";
   if (by_operations) return rate >= 1e12 ? fmt::format("{:.3g} TFLOP/s", rate / 1e12) : fmt::format("{:.3g} GFLOP/s", rate / 1e9);
-  return fmt::format("{:.3g} GB/s", rate / 1e9);
+  return rate >= 1e12 ? fmt::format("{:.2f} TB/s", rate / 1e12) : fmt::format("{:.3g} GB/s", rate / 1e9);
 }
 
 }  // namespace tilewright

@@ -27,7 +27,7 @@ std::string sizes_of(const Ladder& ladder) {
   return text;
 }
 
-double time_of(const LadderRow& row) { return row.timing ? row.timing->median_ms : 0; }
+double measured_ms(const LadderRow& row) { return row.timing ? row.timing->median_ms : 0; }
 bool is_timed(const Ladder& ladder) {
   return std::any_of(ladder.rows.begin(), ladder.rows.end(), [](const LadderRow& row) { return row.kind == RowKind::Rung && row.timing; });
 }
@@ -48,7 +48,7 @@ std::string rungs_table(const Ladder& ladder) {
   int number = 0;
   for (const LadderRow& row : ladder.rows) {
     if (row.kind != RowKind::Rung) continue;
-    const double now = time_of(row);
+    const double now = measured_ms(row);
     const std::string gain = row.same_code ? "same code" : before > 0 && now > 0 ? fmt::format("{:.2f}x", before / now) : "";
     out += fmt::format("| {} `{}` | {} | {} | {} | {} | {} | {} | {} | {} |\n", number++, cell(row.name), now > 0 ? milliseconds_text(now) : cell(row.note), spread_of(row), rate_text(ladder, row), gain, bound_of(row), row.registers,
                        row.shared_bytes, row.occupancy ? fmt::format("{} of {}", row.occupancy->warps, row.occupancy->most_warps) : "");
@@ -61,11 +61,11 @@ std::string rungs_table(const Ladder& ladder) {
 std::string rivals_table(const Ladder& ladder) {
   double best = 0;
   for (const LadderRow& row : ladder.rows)
-    if (row.kind == RowKind::Rung && time_of(row) > 0 && (best == 0 || time_of(row) < best)) best = time_of(row);
+    if (row.kind == RowKind::Rung && measured_ms(row) > 0 && (best == 0 || measured_ms(row) < best)) best = measured_ms(row);
   std::string out;
   for (const LadderRow& row : ladder.rows) {
     if (row.kind == RowKind::Rung) continue;
-    const double now = time_of(row);
+    const double now = measured_ms(row);
     out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", cell(row.name), name_of(row.kind), now > 0 ? milliseconds_text(now) : cell(row.note), spread_of(row), rate_text(ladder, row),
                        now <= 0 || best <= 0 ? "" : now < 100 * best ? fmt::format("{:.2f}", now / best) : number_text(now / best), bound_of(row));
   }
@@ -155,16 +155,26 @@ std::string record_text(const Record& record, const Ladder& ladder, const std::s
   return out;
 }
 
+// The sentences as this version makes them, where the record says what its rungs stand for.
+void retell(Ladder& ladder) {
+  const bool has_lines = std::any_of(ladder.rows.begin(), ladder.rows.end(), [](const LadderRow& row) { return !row.lines.empty(); });
+  const bool has_sentences = std::any_of(ladder.rows.begin(), ladder.rows.end(), [](const LadderRow& row) { return !row.verdict.empty(); });
+  if (!has_lines || !has_sentences) return;  // of a sweep there are none
+  for (LadderRow& row : ladder.rows) row.verdict.clear(), row.next.clear();
+  add_verdicts(ladder);
+}
+
 }  // namespace
 
 std::string documentation_page(const std::vector<std::string>& folders, const std::string& page_folder) {
   std::string out, names, command = "tilewright journal page";
   for (const std::string& folder : folders) {
-    const Record record = read_record(folder);
+    Record record = read_record(folder);
     const fs::path notes = fs::path(folder) / "record.md";
     const std::string written = fs::exists(notes) ? read_whole_file(notes.string()) : "";
     command += " " + folder;
     for (std::size_t n = 0; n < record.ladders.size(); ++n) {
+      retell(record.ladders[n]);
       const fs::path picture = fs::path(folder) / (n == 0 ? "ladder.svg" : fmt::format("ladder-{}.svg", n + 1));
       const std::string name = record.ladders[n].fn + (record.ladders[n].schedule.empty() ? "" : " \"" + record.ladders[n].schedule + '"');
       names += (names.empty() ? "" : ", ") + name;

@@ -56,10 +56,12 @@ std::string verdict_of(const LadderRow& before, const LadderRow& now, bool is_ti
   if (change > 1) {
     text = fmt::format("paid      the {} fell {:.2f}x", what, was / is);
     if (limit_fell) text += fmt::format(": {}, the busiest part before, {}", limit->name, change_text(*limit, *limit_now));
-    else if (limit_is_gone) text += fmt::format(": {}, the busiest part before, is not used any more", limit->name);
-    else if (limit != nullptr && limit_now != nullptr) text += fmt::format(", though {}, the busiest part before, asks for as much: what was waited for is hidden better", limit->name);
-    else if (limit == nullptr) text += "; what the busiest part was is not counted";
-    else text += "; what the busiest part is asked for now is not counted";
+    if (limit_fell && is_timed && change > 1.1 * limit->amount / limit_now->amount)
+      text += fmt::format("; the rest is less waiting: it was at {:.0f} % of its rate, and is at {:.0f} %", 100 * limit->least_ms / was, 100 * limit_now->least_ms / is);
+    if (!limit_fell && limit_is_gone) text += fmt::format(": {}, the busiest part before, is not used any more", limit->name);
+    else if (!limit_fell && limit != nullptr && limit_now != nullptr) text += fmt::format(", though {}, the busiest part before, asks for as much: what was waited for is hidden better", limit->name);
+    else if (!limit_fell && limit == nullptr) text += "; what the busiest part was is not counted";
+    else if (!limit_fell) text += "; what the busiest part is asked for now is not counted";
   } else if (change < 1) {
     text = fmt::format("cost      the {} rose {:.2f}x", what, is / was);
     const Part* worst = now.part(now.busiest);
