@@ -165,7 +165,7 @@ const Ins* run_separate(const Ins& ins, Machine& machine) {
 const Ins* run_fma_with_error(const Ins& ins, Machine& machine) {
   const double a = machine.slots[ins.a].f, b = machine.slots[ins.b].f, c = machine.slots[ins.c].f;
   const double ea = machine.errors[ins.a], eb = machine.errors[ins.b];
-  put(machine, ins, a * b + c, error_of_product(a, b, ea, eb) + machine.errors[ins.c]);
+  put(machine, ins, std::fma(a, b, c), error_of_product(a, b, ea, eb) + machine.errors[ins.c]);
   return &ins + 1;
 }
 
