@@ -129,8 +129,7 @@ void CudaPrinter::add_operand(PtxCall& call, const InstrInfo& row, std::size_t n
     return;
   }
   // Registers that are only announced are left to ptxas, which knows what wgmma holds: NVRTC takes long over lists.
-  if (is_target && n > 0) return call.spelling.emplace_back(), void();
-  if (is_target && row.ptx.find("%0") == std::string_view::npos) return call.spelling.emplace_back(), void();
+  if (row.ptx.find(fmt::format("%{}", n)) == std::string_view::npos) return call.spelling.emplace_back(), void();
   std::int64_t elements = 1;
   for (const std::int64_t extent : place->extents) elements *= extent;
   if (is_part) elements = wgmma->n / 2;

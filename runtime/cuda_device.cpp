@@ -133,18 +133,25 @@ LoadedPlan::LoadedPlan(const CompiledPlan& compiled, const Arguments& arguments,
   reset_error(stream);
 }
 
+// The kernel whose resident blocks `dim` counts, null where it counts none.
+const Kernel* LoadedPlan::counted_by(const Dim& dim) const {
+  const Call* query = as<Call>(dim.value);
+  if (!query || query->function != "resident") return nullptr;
+  const Var* name = query->arguments.empty() ? nullptr : as<Var>(query->arguments[0]);
+  for (const Kernel* kernel : kernels_of(plan_))
+    if (name && kernel->name == name->name) return kernel;
+  internal_error(fmt::format("run on cuda: `{}` asks for the resident blocks of no kernel", dim.name));
+}
+
 // The GPC of each worker of the kernel that the table's last argument but one counts; see runtime/gpcs.h.
 std::vector<int> LoadedPlan::gpcs_of(const Table& table) const {
   const std::vector<Expr>& arguments = as<Call>(table.value)->arguments;
   const Expr& workers = arguments.at(arguments.size() - 2);
   const Var* counted = as<Var>(workers);
   for (const Dim& dim : plan_.dims) {
-    const Call* query = as<Call>(dim.value);
-    if (!counted || !query || query->function != "resident" || dim.name != counted->name) continue;
-    const std::vector<const Kernel*> kernels = kernels_of(plan_);
-    const auto kernel = std::find_if(kernels.begin(), kernels.end(), [&](const Kernel* each) { return each->name == as<Var>(query->arguments.at(0))->name; });
-    const LaunchHeader& shape = (*kernel)->launch;
-    return gpcs_of_workers({shape_of_launch(shape.cluster), shape_of_launch(shape.block), static_cast<unsigned>(shape.shared_bytes)},
+    const Kernel* kernel = counted && dim.name == counted->name ? counted_by(dim) : nullptr;
+    if (kernel == nullptr) continue;
+    return gpcs_of_workers({shape_of_launch(kernel->launch.cluster), shape_of_launch(kernel->launch.block), static_cast<unsigned>(kernel->launch.shared_bytes)},
                            static_cast<unsigned>(evaluate_index(workers, dims_)));
   }
   return {};
@@ -155,26 +162,21 @@ std::vector<int> LoadedPlan::gpcs_of(const Table& table) const {
 void LoadedPlan::add_resident_dims() {
   const std::vector<const Kernel*> kernels = kernels_of(plan_);
   for (const Dim& dim : plan_.dims) {
-    const Call* query = as<Call>(dim.value);
-    if (!query || query->function != "resident") continue;
-    const Var* name = query->arguments.empty() ? nullptr : as<Var>(query->arguments[0]);
-    const auto kernel = std::find_if(kernels.begin(), kernels.end(),
-                                     [&](const Kernel* each) { return name && each->name == name->name; });
-    if (kernel == kernels.end())
-      internal_error(fmt::format("run on cuda: `{}` asks for the resident blocks of no kernel", dim.name));
+    const Kernel* kernel = counted_by(dim);
+    if (kernel == nullptr) continue;
     std::int64_t threads = 1;
-    for (const std::int64_t extent : (*kernel)->launch.block) threads *= extent;
-    const std::int64_t shared = (*kernel)->launch.shared_bytes;
-    const Function& function = functions_[static_cast<std::size_t>(kernel - kernels.begin())];
+    for (const std::int64_t extent : kernel->launch.block) threads *= extent;
+    const std::int64_t shared = kernel->launch.shared_bytes;
+    const Function& function = functions_[static_cast<std::size_t>(std::find(kernels.begin(), kernels.end(), kernel) - kernels.begin())];
     const bool is_dynamic = shared > most_static_shared_bytes;
     if (is_dynamic) function.allow_shared(static_cast<int>(shared));
-    if (const auto& cluster = (*kernel)->launch.cluster; !cluster.empty()) {
-      const int clusters = function.resident_clusters(shape_of_launch(cluster), shape_of_launch((*kernel)->launch.block),
+    if (const auto& cluster = kernel->launch.cluster; !cluster.empty()) {
+      const int clusters = function.resident_clusters(shape_of_launch(cluster), shape_of_launch(kernel->launch.block),
                                                       is_dynamic ? static_cast<unsigned>(shared) : 0);
       if (clusters == 0)
         throw MachineError(fmt::format("this GPU holds no cluster of kernel `{}`: {} blocks with {} bytes of shared "
                                        "memory each",
-                                       (*kernel)->name, fmt::join(cluster, "*"), shared));
+                                       kernel->name, fmt::join(cluster, "*"), shared));
       dims_.emplace_back(dim.name, clusters);
       continue;
     }

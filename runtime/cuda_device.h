@@ -78,6 +78,7 @@ class LoadedPlan {
   };
 
   void add_resident_dims();
+  const Kernel* counted_by(const Dim& dim) const;
   std::vector<int> gpcs_of(const Table& table) const;
   Launch prepare(const Kernel& kernel) const;
   bool writes_nothing(const Kernel& kernel) const;

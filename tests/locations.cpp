@@ -20,6 +20,8 @@ std::filesystem::path source_root() {
   return root.empty() ? std::filesystem::path(TILEWRIGHT_SOURCE_DIR) : std::filesystem::path(root);
 }
 
+bool has_source_tree() { return std::filesystem::exists(source_root() / "CMakeLists.txt"); }
+
 std::filesystem::path data_root() {
   const std::string root = environment_value("TILEWRIGHT_DATA");
   return root.empty() ? source_root() / ".." / "shared" / "data" : std::filesystem::path(root);

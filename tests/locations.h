@@ -10,6 +10,9 @@ namespace tilewright {
 // path.
 std::filesystem::path source_root();
 
+// Whether that is the whole source tree, not a bundle: what a test looks for in docs/ and scripts/ must be there then.
+bool has_source_tree();
+
 // The folder of shared data (digits_x.npy, flower.npy …): TILEWRIGHT_DATA, else ../shared/data beside the source tree.
 // It need not exist: see skip_test.
 std::filesystem::path data_root();

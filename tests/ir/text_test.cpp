@@ -117,7 +117,7 @@ TEST_SUITE("ir text") {
   }
 
   TEST_CASE("each message of the verifier has its case") {
-    if (!fs::exists(source_root() / "ir")) TILEWRIGHT_SKIP("no source tree here");
+    if (!has_source_tree()) TILEWRIGHT_SKIP("no source tree here");
     std::string seen;
     for (const fs::path& path : files_in(source_root() / "tests/ir/verify", ".txt")) seen += read_text(path);
     // Faults that no text can hold, for the parser would not make them.

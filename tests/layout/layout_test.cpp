@@ -74,7 +74,7 @@ bool stands_alone(const std::string& name) {
 
 TEST_SUITE("layout") {
   TEST_CASE("what files keep to themselves has names of its own, so that they can be compiled together") {
-    if (!fs::exists(source_root() / "ir")) TILEWRIGHT_SKIP("no source tree here");
+    if (!has_source_tree()) TILEWRIGHT_SKIP("no source tree here");
     for (const auto& [folder, allowed] : allowed_includes) {
       std::map<std::string, std::string> owners;
       for (const fs::path& path : sources_below(source_root() / folder)) {
@@ -100,7 +100,7 @@ TEST_SUITE("layout") {
 
 
   TEST_CASE("includes follow the direction of the folders") {
-    if (!fs::exists(source_root() / "ir")) TILEWRIGHT_SKIP("no source tree here");
+    if (!has_source_tree()) TILEWRIGHT_SKIP("no source tree here");
     std::set<std::string> restricted = {"llvm"};
     for (const auto& [folder, allowed] : allowed_includes) restricted.insert(folder);
     for (const char* folder : {"frontend", "ir", "passes", "codegen", "runtime", "tools"}) {
@@ -120,7 +120,7 @@ TEST_SUITE("layout") {
   }
 
   TEST_CASE("source files say what they are for and are no longer than a reader follows") {
-    if (!fs::exists(source_root() / "ir")) TILEWRIGHT_SKIP("no source tree here");
+    if (!has_source_tree()) TILEWRIGHT_SKIP("no source tree here");
     int compiler_total = 0;  // what a reader of the compiler reads
     for (const auto& [folder, budget] : line_budgets) {
       int total = 0;

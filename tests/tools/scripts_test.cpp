@@ -50,13 +50,11 @@ class ScriptFolder {
   fs::path path_;
 };
 
-bool has_scripts() { return fs::exists(source_root() / "scripts/setup"); }
-
 }  // namespace
 
 TEST_SUITE("scripts") {
   TEST_CASE("setup: an archive without LLVM 22 is named, and nothing is installed") {
-    if (!has_scripts()) TILEWRIGHT_SKIP("no source tree here");
+    if (!has_source_tree()) TILEWRIGHT_SKIP("no source tree here");
     const ScriptFolder folder;
     // As on Ubuntu 24.04: nothing is installed, and all is offered but LLVM 22.
     folder.put_program("dpkg-query", "exit 1\n");
@@ -71,7 +69,7 @@ TEST_SUITE("scripts") {
   }
 
   TEST_CASE("setup: what is missing is listed before anything is installed") {
-    if (!has_scripts()) TILEWRIGHT_SKIP("no source tree here");
+    if (!has_source_tree()) TILEWRIGHT_SKIP("no source tree here");
     const ScriptFolder folder;
     folder.put_program("dpkg-query", "echo 'ii g++'\n");
     folder.put_program("apt-cache", "echo '  Candidate: 1.0'\n");
@@ -85,7 +83,7 @@ TEST_SUITE("scripts") {
   }
 
   TEST_CASE("test-gpu: a machine without a GPU, and a folder without a test program") {
-    if (!has_scripts()) TILEWRIGHT_SKIP("no source tree here");
+    if (!has_source_tree()) TILEWRIGHT_SKIP("no source tree here");
     const ScriptFolder folder;
     const ScriptFolder::Said without = folder.run("scripts/test-gpu");
     CHECK(without.code == 1);
