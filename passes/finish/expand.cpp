@@ -416,8 +416,14 @@ void Expander::serial_loop(const Loop& loop, const Stmt& stmt, Block& out) {
     if (state->pipe.mechanism == "cp.async" && in_loop_) out.push_back(make_stmt(Instr{"barrier.block", {}}, stmt->span));
     if (state->pipe.mechanism != "tma" || !state->mma_reads || !counts_up(loop)) continue;
     // The next tile fills the slots again, and other blocks of a cluster wait for them before they end.
-    if (in_loop_ || state->has_multicast) release_rest(*state, loop.axes[0], stmt->span, out);
-    else wait_for_mma(0, stmt->span, out);
+    if (in_loop_ || state->has_multicast) {
+      release_rest(*state, loop.axes[0], stmt->span, out);
+      continue;
+    }
+    // Without a trip the accumulators are filled, and a wait behind that would serialise the products (C7515).
+    Block wait;
+    wait_for_mma(0, stmt->span, wait);
+    if (!wait.empty()) out.push_back(when(binary(BinaryOp::Gt, context_.flattener.flat(loop.axes[0].hi), integer(0)), std::move(wait), stmt->span));
   }
 }
 
