@@ -256,8 +256,9 @@ class Comparer {
       tally_.count("compared", "cpu");
     }
     if (devices.sim)
-      for (const auto& [rung, plan] : compiled_.finished)
+      for (const auto& [rung, finished_rung] : compiled_.finished)
         for (int order = 0; order < devices.sim_orders; ++order) {
+          const Plan& plan = finished_rung;
           SimulatorOptions options;
           options.seed = run_.seed + static_cast<std::uint64_t>(order);
           options.most_steps = most_simulated_steps;

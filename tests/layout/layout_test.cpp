@@ -75,7 +75,8 @@ bool stands_alone(const std::string& name) {
 TEST_SUITE("layout") {
   TEST_CASE("what files keep to themselves has names of its own, so that they can be compiled together") {
     if (!has_source_tree()) TILEWRIGHT_SKIP("no source tree here");
-    for (const auto& [folder, allowed] : allowed_includes) {
+    for (const auto& entry : allowed_includes) {
+      const std::string& folder = entry.first;
       std::map<std::string, std::string> owners;
       for (const fs::path& path : sources_below(source_root() / folder)) {
         const std::string file_name = fs::relative(path, source_root()).generic_string();

@@ -1,6 +1,9 @@
 // The faults of faults.txt fit the passes as they are: scripts/mutate-compiler, which plants them, is not a part of every run.
 #include <doctest/doctest.h>
 
+#include <map>
+#include <string>
+
 #include "passes/pass.h"
 #include "runtime/files.h"
 #include "tests/locations.h"

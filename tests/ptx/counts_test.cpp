@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cstring>
 
 #include "runtime/grid_counts.h"
 
@@ -14,7 +15,7 @@ using Addresses = std::array<std::uint64_t, 32>;
 template <class F>
 Addresses addresses_of(F&& of_lane) {
   Addresses result{};
-  for (std::uint64_t lane = 0; lane < 32; ++lane) result[lane] = of_lane(lane);
+  for (std::uint64_t lane = 0; lane < 32; ++lane) result[lane] = static_cast<std::uint64_t>(of_lane(lane));
   return result;
 }
 

@@ -45,7 +45,9 @@ TEST_SUITE("runtime") {
     for (int round = 0; round < 8; ++round)
       for (const auto& [gpc, size] : {std::pair(7, 8), std::pair(3, 6), std::pair(5, 4)})
         if (round < size) gpcs.push_back(gpc);
-    for (const auto& [rows, columns] : {std::pair<std::int64_t, std::int64_t>{8, 8}, {16, 16}, {1, 40}, {40, 1}, {7, 5}, {0, 3}}) {
+    for (const auto& shape : {std::pair<std::int64_t, std::int64_t>{8, 8}, {16, 16}, {1, 40}, {40, 1}, {7, 5}, {0, 3}}) {
+      const std::int64_t rows = shape.first;
+      const std::int64_t columns = shape.second;
       CAPTURE(rows);
       CAPTURE(columns);
       for (const bool by_row : {true, false}) {

@@ -1,5 +1,6 @@
 // What the simulator tells of a program: explain --access, and the lines that its reports name.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <regex>

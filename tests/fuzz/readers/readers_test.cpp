@@ -1,6 +1,7 @@
 // The examples with pieces lost, doubled or exchanged: every reader refuses in words or reads, and never ends the process.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>

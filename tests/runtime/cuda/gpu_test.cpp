@@ -217,7 +217,8 @@ TEST_SUITE("gpu") {
       run_on_cuda(compile_plan(plan, options_for_gpu(backend)), arguments);
       const auto as_word = [](std::int64_t value) { return static_cast<std::int64_t>(static_cast<std::int32_t>(value)); };
       for (std::size_t n = 0; n < pairs.size(); ++n) {
-        const auto [x, y] = pairs[n];
+        const std::int64_t x = pairs[n][0];
+        const std::int64_t y = pairs[n][1];
         const auto at = static_cast<std::int64_t>(n);
         CAPTURE(x);
         CAPTURE(y);

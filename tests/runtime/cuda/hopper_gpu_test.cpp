@@ -64,8 +64,9 @@ TEST_SUITE("gpu") {
       options.backend = backend;
       options.use_cache = false;
       const CompiledPlan compiled = compile_plan(plan, options);
-      for (const auto& [m, n, k] : sizes) {
-        INFO(m, " by ", n, " by ", k, ", generator ", static_cast<int>(backend));
+      for (const auto& size : sizes) {
+        const auto [m, n, k] = size;
+        INFO(size[0], " by ", size[1], " by ", size[2], ", generator ", static_cast<int>(backend));
         Arguments arguments = bind_arguments(plan, {{"A", ternary({m, k}, 0)}, {"B", ternary({k, n}, 1)}},
                                              {{"M", m}, {"N", n}, {"K", k}});
         const RunReport report = run_on_cuda(compiled, arguments);
