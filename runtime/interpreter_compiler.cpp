@@ -302,7 +302,8 @@ Slot InterpreterCompiler::special_call(const Call& call, const Expr& expr) {
 
 void InterpreterCompiler::compile_body(const Block& body) {
   const std::size_t mark = declared_.size();
-  for (const Stmt& stmt : body) compile_statement(stmt);
+  for (std::size_t n = 0; n < body.size();)
+    if (!compile_roles(body, n)) compile_statement(body[n++]);
   leave_names(mark);
 }
 

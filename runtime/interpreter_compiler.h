@@ -22,6 +22,7 @@ struct InterpreterObjects {
   std::vector<std::unique_ptr<ChainState>> chains;
   std::vector<std::unique_ptr<std::string>> texts;
   std::vector<std::unique_ptr<LoopState>> loops;
+  std::vector<std::unique_ptr<RoleGroup>> roles;
 };
 
 class InterpreterCompiler : public SlotCompiler {
@@ -61,6 +62,8 @@ class InterpreterCompiler : public SlotCompiler {
 
   // ---- Statements (interpreter_compiler.cpp)
   void compile_body(const Block& body);
+  // Takes the statements of roles at `at` and behind, and moves `at` behind them; false where those there are none of several.
+  bool compile_roles(const Block& body, std::size_t& at);
   void compile_statement(const Stmt& stmt);
   void compile_loop(const Loop& loop, std::size_t axis);
   void compile_buffer(const Buffer& buffer, Span span);

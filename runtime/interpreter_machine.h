@@ -62,11 +62,29 @@ struct ChainState {
   Stamp published_in = 0;
 };
 
+// Roles that each have a body of their own: they take turns, and one goes on until a verb of it would have to wait.
+struct RoleGroup {
+  struct Body {
+    std::int32_t start = 0;     // distance from the instruction that begins the group
+    const Ins* next = nullptr;  // where it goes on; null behind its end
+  };
+  std::vector<Body> bodies;
+  std::size_t current = 0;
+  std::size_t waiting = 0;  // turns since a verb last succeeded
+  RoleGroup* outer = nullptr;
+
+  // The next body that has not ended, behind the current one; null where there is none.
+  const Ins* next_body();
+  // The current body has to wait at `verb`: where to go on instead; null where all wait.
+  const Ins* give_way(const Ins* verb);
+};
+
 struct InterpreterMachine : Machine {
   const InterpreterOptions* options = nullptr;
   RunReport* report = nullptr;
   std::string kernel;
   std::vector<Level> levels;
+  RoleGroup* roles = nullptr;  // that run
   Stamp counter = 0;
   std::vector<std::unique_ptr<LoopState>> loops;
   std::int64_t steps = 0;

@@ -1,6 +1,8 @@
 // Tile operations, pipes and chains of the tile interpreter.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ir/diagnostic.h"
 #include "runtime/interpreter_compiler.h"
 
@@ -46,12 +48,43 @@ void forget_slot(CheckedMemory& memory, std::int64_t slot) {
   std::fill(first, first + size, std::uint8_t{0});
 }
 
+// ---- Roles
+
+const Ins* run_roles(const Ins& ins, Machine& machine) {
+  auto& group = object_of<RoleGroup>(ins);
+  for (RoleGroup::Body& body : group.bodies) body.next = &ins + body.start;
+  group.current = 0;
+  group.waiting = 0;
+  group.outer = of(machine).roles;
+  of(machine).roles = &group;
+  return group.bodies[0].next;
+}
+const Ins* run_role_end(const Ins& ins, Machine& machine) {
+  auto& group = object_of<RoleGroup>(ins);
+  group.bodies[group.current].next = nullptr;
+  group.waiting = 0;
+  if (const Ins* next = group.next_body()) return next;
+  of(machine).roles = group.outer;
+  return &ins + ins.jump;
+}
+// Where a verb that has to wait hands over to; null where no role can go on.
+const Ins* give_way(const Ins& ins, Machine& machine) {
+  RoleGroup* group = of(machine).roles;
+  return group ? group->give_way(&ins) : nullptr;
+}
+void succeed(Machine& machine) {
+  if (RoleGroup* group = of(machine).roles) group->waiting = 0;
+}
+
 const Ins* run_acquire(const Ins& ins, Machine& machine) {
   auto& pipe = object_of<PipeState>(ins);
   SlotState& state = slot_of(pipe, pipe.acquired);
   if (machine.slots[pipe.in].i >= 0) of(machine).fault(&ins, 7, fmt::format("`acquire {}` before the slot acquired was committed", pipe.name));
-  if (state != SlotState::Free)
+  if (state != SlotState::Free) {
+    if (const Ins* other = give_way(ins, machine)) return other;
     of(machine).fault(&ins, 8, fmt::format("`acquire {}` waits for ever: all {} slots are in use", pipe.name, pipe.slots.size()));
+  }
+  succeed(machine);
   state = SlotState::Filling;
   const std::int64_t slot = pipe.acquired % static_cast<std::int64_t>(pipe.slots.size());
   machine.slots[pipe.in].i = slot;
@@ -70,7 +103,11 @@ const Ins* run_commit(const Ins& ins, Machine& machine) {
 const Ins* run_wait(const Ins& ins, Machine& machine) {
   auto& pipe = object_of<PipeState>(ins);
   SlotState& state = slot_of(pipe, pipe.waited);
-  if (state != SlotState::Full) of(machine).fault(&ins, 8, fmt::format("`wait {}` waits for ever: no slot is full", pipe.name));
+  if (state != SlotState::Full) {
+    if (const Ins* other = give_way(ins, machine)) return other;
+    of(machine).fault(&ins, 8, fmt::format("`wait {}` waits for ever: no slot is full", pipe.name));
+  }
+  succeed(machine);
   state = SlotState::InUse;
   machine.slots[pipe.out].i = pipe.waited % static_cast<std::int64_t>(pipe.slots.size());
   ++pipe.waited;
@@ -110,6 +147,56 @@ const Ins* run_lookback(const Ins& ins, Machine& machine) {
 }
 
 }  // namespace
+
+const Ins* RoleGroup::next_body() {
+  for (std::size_t n = 1; n <= bodies.size(); ++n) {
+    const std::size_t candidate = (current + n) % bodies.size();
+    if (bodies[candidate].next == nullptr) continue;
+    current = candidate;
+    return bodies[candidate].next;
+  }
+  return nullptr;
+}
+
+const Ins* RoleGroup::give_way(const Ins* verb) {
+  bodies[current].next = verb;
+  const auto open = static_cast<std::size_t>(std::count_if(bodies.begin(), bodies.end(), [](const Body& body) { return body.next != nullptr; }));
+  if (++waiting >= open) return nullptr;
+  return next_body();
+}
+
+// Statements of several roles, each role's side by side, as `split_roles` leaves them: their bodies take turns.
+bool InterpreterCompiler::compile_roles(const Block& body, std::size_t& at) {
+  std::vector<std::pair<std::string, Block>> roles;
+  std::size_t end = at;
+  for (; end < body.size(); ++end) {
+    const Labelled* labelled = as<Labelled>(body[end]);
+    if (!labelled) break;
+    if (roles.empty() || roles.back().first != labelled->role) {
+      for (const auto& [role, statements] : roles)
+        if (role == labelled->role) return false;
+      roles.emplace_back(labelled->role, Block{});
+    }
+    roles.back().second.push_back(labelled->statement);
+  }
+  if (roles.size() < 2) return false;
+  at = end;
+  objects_.roles.push_back(std::make_unique<RoleGroup>());
+  RoleGroup* group = objects_.roles.back().get();
+  const std::size_t begin = emit({.run = run_roles, .object = group});
+  std::vector<std::size_t> ends;
+  for (const auto& [role, statements] : roles) {
+    forget_all();
+    group->bodies.push_back({static_cast<std::int32_t>(position() - begin), nullptr});
+    enter_scope();
+    for (const Stmt& stmt : statements) compile_statement(stmt);
+    leave_scope();
+    ends.push_back(emit({.run = run_role_end, .object = group}));
+  }
+  for (std::size_t jump : ends) land(jump);
+  forget_all();
+  return true;
+}
 
 NestNames InterpreterCompiler::nest_names() const {
   return {[this](const std::string& name) -> std::optional<TensorInfo> {

@@ -245,6 +245,17 @@ TEST_SUITE("interpreter") {
     CHECK(faults_of(head + fill + tail, {}, {{"N", 1}}) == "kernel `C`: pipe `q` ends with slot 0 not released\n");
   }
 
+  TEST_CASE("pipes: bodies of roles take turns where a verb waits, and are told where all wait") {
+    const auto plan = [](const std::string& consumer) {
+      return "plan p {\n dim N\n out C: f32[N, 4]\n kernel C { role consumer warps 0 .. 1 registers 0\n role producer warps 1 .. 2 registers 0\n"
+             " grid b in 1 { shared s: f32[slot 2, i 4]\n pipe q: s slots 2 via tma\n"
+             " @consumer serial n in N { wait q\n each i in 4 { C[n, i] = s[q.out, i] }\n" + consumer + " }\n"
+             " @producer serial n in N { acquire q\n each i in 4 { s[q.in, i] = f32(n*4 + i) }\n commit q }\n } } }";
+    };
+    for (const std::int64_t trips : {0, 1, 2, 3, 7}) CHECK(faults_of(plan(" release q"), {}, {{"N", trips}}) == "");
+    CHECK(faults_of(plan(" wait q\n release q"), {}, {{"N", 3}}).find("`wait q` waits for ever: no slot is full") != std::string::npos);
+  }
+
   TEST_CASE("a matmul of 128 cubed with checks takes about a second at most") {
     const Plan plan = ladder_plan("matmul.00.lowered");
     const auto start = std::chrono::steady_clock::now();
