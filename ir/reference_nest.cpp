@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ir/diagnostic.h"
+#include "ir/fold_order.h"
 #include "ir/operators.h"
 
 namespace tilewright {
@@ -42,6 +43,76 @@ Block loop_or_body(LoopKind kind, std::vector<Axis> axes, Block body) {
 Stmt assign(const Access& target, Expr value, std::vector<Expr> where = {}) {
   return make_stmt(Store{target, std::move(value), std::move(where), std::nullopt});
 }
+
+// The digits of number `n` of all that `digits` count, as coordinates of their axes.
+void add_coordinates(const std::vector<FoldDigit>& digits, const Expr& n, std::vector<Expr>& coordinates) {
+  std::int64_t inner = count(digits);
+  for (const FoldDigit& digit : digits) {
+    inner /= digit.extent;
+    const Expr value = binary(BinaryOp::Mod, binary(BinaryOp::Div, n, integer(inner)), integer(digit.extent)) * digit.stride;
+    Expr& sum = coordinates[digit.axis];
+    sum = sum ? sum + value : value;
+  }
+}
+
+// A reduction in the order of a layout: threads' own elements, lanes by halves, the others in order.
+class LayoutFold {
+ public:
+  LayoutFold(const Fold& fold, Dtype dtype, std::vector<Axis> axes, FoldOrder order)
+      : fold_(fold), dtype_(dtype), axes_(std::move(axes)), order_(std::move(order)) {}
+
+  Block of_one_result() const {
+    const std::int64_t lanes = count(order_.lanes);
+    const Axis other = counted(of_others_, count(order_.others));
+    const Access first = partial(integer(0));
+    Block of_other{loop(LoopKind::Serial, {counted(of_lanes_, lanes)}, own_elements())};
+    for (std::int64_t half = lanes / 2; half >= 1; half /= 2)
+      of_other.push_back(loop(LoopKind::Serial, {counted(of_lanes_, half)}, {assign(partial(var(of_lanes_)), joined(partial(var(of_lanes_)), value_of(partial(var(of_lanes_) + half))))}));
+    const Expr is_first = binary(BinaryOp::Eq, var(of_others_), integer(0));
+    of_other.push_back(assign(total_, value_of(first), {is_first}));
+    of_other.push_back(assign(total_, joined(total_, value_of(first)), {binary(BinaryOp::Gt, var(of_others_), integer(0))}));
+    return {declare(first.buffer, {{"lane", lanes}}), declare(total_.buffer, {}), loop(LoopKind::Serial, {other}, std::move(of_other)),
+            assign(fold_.target, value_of(total_))};
+  }
+
+ private:
+  static Axis counted(const std::string& name, std::int64_t extent) { return Axis{name, integer(0), integer(extent), {}, {}}; }
+  static Access partial(const Expr& lane) { return Access{"partial results of the lanes", {lane}, {}, {}}; }
+  Stmt declare(const std::string& name, std::vector<BufferAxis> axes) const { return make_stmt(Buffer{Space::Register, name, dtype_, std::move(axes), std::nullopt, std::nullopt}); }
+  Expr value_of(const Access& access) const { return load(access, dtype_); }
+  Expr joined(const Access& access, const Expr& value) const { return combine(fold_.op, value_of(access), value); }
+
+  Block own_elements() const {
+    const Access own = partial(var(of_lanes_));
+    Block result{assign(own, element(integer(0)))};
+    if (const std::int64_t registers = count(order_.registers); registers > 1)
+      result.push_back(loop(LoopKind::Serial, {Axis{of_registers_, integer(1), integer(registers), {}, {}}}, {assign(own, joined(own, element(var(of_registers_))))}));
+    return result;
+  }
+
+  Expr element(const Expr& own) const {
+    std::vector<Expr> coordinates(fold_.source.index.size());
+    add_coordinates(order_.others, var(of_others_), coordinates);
+    add_coordinates(order_.lanes, var(of_lanes_), coordinates);
+    add_coordinates(order_.registers, own, coordinates);
+    Access access = fold_.source;
+    for (std::size_t n = 0; n < coordinates.size(); ++n) {
+      const bool is_folded = std::any_of(axes_.begin(), axes_.end(), [&](const Axis& axis) { return access.index[n] == var(axis.name); });
+      if (is_folded) access.index[n] = coordinates[n] ? coordinates[n] : integer(0);
+    }
+    return value_of(access);
+  }
+
+  // No name of a program has blanks.
+  const std::string of_others_ = "other threads";
+  const std::string of_lanes_ = "lane of a warp";
+  const std::string of_registers_ = "own element";
+  const Access total_{"total of the fold", {}, {}, {}};
+  const Fold& fold_;
+  Dtype dtype_;
+  std::vector<Axis> axes_;  // that are folded
+  FoldOrder order_;
+};
 
 }  // namespace
 
@@ -110,6 +181,21 @@ Block reference_nest(const Fold& fold, const NestNames& names) {
       if (std::any_of(fold.target.index.begin(), fold.target.index.end(),
                       [&](const Expr& index) { return uses_var(index, axis.name); }))
         kept.push_back(axis);
+    const Layout* layout = names.layout ? names.layout(fold.source.buffer) : nullptr;
+    if (layout) {
+      std::vector<Axis> folded;
+      for (const Axis& axis : axes)
+        if (std::find(kept.begin(), kept.end(), axis) == kept.end()) folded.push_back(axis);
+      std::vector<std::size_t> positions;
+      for (std::size_t n = 0; n < fold.source.index.size(); ++n)
+        if (std::any_of(folded.begin(), folded.end(), [&](const Axis& axis) { return fold.source.index[n] == var(axis.name); })) positions.push_back(n);
+      if (auto order = fold_order(*layout, positions)) {
+        const LoopKind kind = kept.empty() ? LoopKind::Serial : LoopKind::Each;
+        std::vector<Axis> around = kept;
+        if (around.empty()) around.push_back(Axis{"one result", integer(0), integer(1), {}, {}});
+        return {loop(kind, std::move(around), LayoutFold(fold, source.dtype, folded, *std::move(order)).of_one_result())};
+      }
+    }
     Block start = loop_or_body(LoopKind::Each, kept, {assign(fold.target, identity)});
     const Stmt step = assign(fold.target, combine(fold.op, load(fold.target, source.dtype), element));
     Block steps = loop_or_body(LoopKind::Serial, axes, {step});

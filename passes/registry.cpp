@@ -22,6 +22,7 @@ constexpr std::array schedule_list = {
     SchedulePass{"bind", "bind i thread.y, j thread.x", "block tiles go to the grid, their elements to threads", Exact, bind},
     SchedulePass{"warps", "warps 8", "block tiles go to the grid, their elements to 32 threads a warp", Exact, warps},
     SchedulePass{"coarsen", "coarsen i 8 by 4, j 8 by 4", "a thread does the work of several", Exact, coarsen},
+    SchedulePass{"split", "split d 256 thread.x by 4", "threads or blocks share a reduced index, each with a partial result", Reassociates, split},
     SchedulePass{"stage", "stage A, B in shared at k.block", "the part of a tensor that a block reads is kept in shared memory", Exact, stage},
     SchedulePass{"vectorize", "vectorize 4", "neighbouring elements of a thread move in one access", Exact, vectorize},
     SchedulePass{"mma", "mma wgmma over i", "a sum of products over a staged tile goes to the tensor cores", Reassociates, mma},

@@ -2,6 +2,7 @@
 //
 //   pointwise producers and readers of a finished reduction   `inline t`
 //   matrix products                                           `C: tile block i 16, j 16, k 16; C: bind …; C: coarsen …; C: stage …`
+//   reductions to one number                                `s: split k block 65536; s.part: bind k.part block; s.part: split k 256 thread.x; …`
 //   everything else                                           nothing: bind_default's one thread an element
 //
 // A group of lines that a pass refuses for this plan is left out as a whole.
@@ -103,6 +104,23 @@ std::optional<Product> as_product(const Kernel& kernel) {
   return product;
 }
 
+// The reduced indices, outermost first, of a kernel whose result is one element: s = sum[i, j] …
+std::vector<std::string> whole_reduction(const Kernel& kernel) {
+  std::vector<std::string> result;
+  bool fits = true;
+  walk(kernel.body, [&](const Stmt& stmt) {
+    const Loop* loop = as<Loop>(stmt);
+    if (!loop) return true;
+    fits &= loop->kind == LoopKind::Serial;
+    for (const Axis& axis : loop->axes) {
+      const std::string name = axis.name.ends_with(".chunk") ? axis.name.substr(0, axis.name.size() - 6) : axis.name;
+      if (std::find(result.begin(), result.end(), name) == result.end()) result.push_back(name);
+    }
+    return true;
+  });
+  return fits && result.size() <= 2 ? result : std::vector<std::string>{};
+}
+
 class Rules {
  public:
   Rules(const Plan& plan, const Target& target) : plan_(plan), target_(target) {}
@@ -116,6 +134,7 @@ class Rules {
     for (const Kernel* kernel : kernels_of(plan_)) names.push_back(kernel->name);
     for (const std::string& name : names) {
       const Kernel* kernel = kernel_of(plan_, name);
+      if (kernel) share_whole_reduction(*kernel);
       auto product = kernel ? as_product(*kernel) : std::nullopt;
       if (!product) continue;
       std::string staged;
@@ -130,6 +149,18 @@ class Rules {
   }
 
  private:
+  // Blocks take a part each, and their threads share it: 65,536 terms of one index, or 16 rows of two.
+  void share_whole_reduction(const Kernel& kernel) {
+    const std::vector<std::string> indices = whole_reduction(kernel);
+    if (indices.empty()) return;
+    const std::string name = kernel.name, outer = indices.front();
+    attempt({fmt::format("{}: split {} block {}", name, outer, indices.size() == 1 ? 65536 : 16),
+             fmt::format("{}.part: bind {}.part block", name, outer),
+             fmt::format("{}.part: split {} 256 thread.x", name, indices.back()),
+             fmt::format("{}: split {}.part 256 thread.x", name, outer)},
+            "");
+  }
+
   void attempt(const std::vector<std::string>& texts, const std::string& kernel) {
     Plan trial = plan_;
     std::vector<ScheduleLine> made;

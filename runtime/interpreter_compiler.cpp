@@ -408,7 +408,7 @@ void InterpreterCompiler::compile_buffer(const Buffer& buffer, Span span) {
   if (each_depth_ == 0 && written_in_each_.contains(buffer.name)) memory->writers.resize(count);
   if (each_depth_ == 0 && exchanged_in_each_.contains(buffer.name)) memory->readers.resize(2 * count);
   emit({.run = run_declare, .object = memory.get()});
-  declare(buffer.name, {.kind = Symbol::Kind::Buffer, .memory = memory.get(), .dtype = buffer.dtype});
+  declare(buffer.name, {.kind = Symbol::Kind::Buffer, .memory = memory.get(), .dtype = buffer.dtype, .layout = buffer.layout ? std::make_shared<Layout>(*buffer.layout) : nullptr});
   objects_.buffers.push_back(std::move(memory));
 }
 

@@ -45,6 +45,7 @@ class InterpreterCompiler : public SlotCompiler {
     PipeState* pipe = nullptr;
     ChainState* chain = nullptr;
     Dtype dtype = Dtype::Index;
+    std::shared_ptr<const Layout> layout = nullptr;  // of a buffer, where it has one
   };
 
   Slot variable(const std::string& name, const Expr& expr) override;

@@ -210,6 +210,10 @@ NestNames InterpreterCompiler::nest_names() const {
           [this](const std::string& name) {
             const Symbol* symbol = find(name);
             return (symbol != nullptr && symbol->kind == Symbol::Kind::Value) || dims_.contains(name);
+          },
+          [this](const std::string& name) -> const Layout* {
+            const Symbol* symbol = find(name);
+            return symbol != nullptr ? symbol->layout.get() : nullptr;
           }};
 }
 

@@ -184,6 +184,7 @@ void HostEmitter::iterate(const HostNest& nest) {
 }
 
 Storage HostEmitter::declare_buffer(const Buffer& buffer) {
+  if (buffer.layout) layouts_[buffer.name] = *buffer.layout;
   Storage storage;
   storage.dtype = buffer.dtype;
   storage.is_private = true;

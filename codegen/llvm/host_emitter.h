@@ -55,6 +55,7 @@ class HostEmitter final : public Emitter {
   const Kernel& kernel_;
   std::vector<std::pair<std::string, TensorInfo>> tensors_;  // in the order of the call
   std::map<std::string, PipeState> pipes_;
+  std::map<std::string, Layout> layouts_;  // of buffers, where they have one
   std::map<std::string, ChainState> chains_;
   llvm::Value* first_ = nullptr;
   llvm::Value* last_ = nullptr;

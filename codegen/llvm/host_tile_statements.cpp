@@ -17,7 +17,11 @@ void HostEmitter::tile_statement(const Stmt& stmt) {
         const Storage& storage = storage_of(name);
         return std::optional(TensorInfo{storage.dtype, storage.shape});
       },
-      [&](const std::string& name) { return is_defined(name) || name.ends_with(".in") || name.ends_with(".out"); }};
+      [&](const std::string& name) { return is_defined(name) || name.ends_with(".in") || name.ends_with(".out"); },
+      [&](const std::string& name) -> const Layout* {
+        const auto found = layouts_.find(name);
+        return found == layouts_.end() ? nullptr : &found->second;
+      }};
   const auto nest = [&](const auto& node) { block(reference_nest(node, names)); };
   const auto shared_by_both = [&](const auto&) {
     internal_error("llvm: a statement of both stages among those of the tile stage");

@@ -354,7 +354,7 @@ void Expander::simple_statement(const Block& statements, std::size_t at, Block& 
       },
       [&](const Copy& node) { copy(node, stmt, out); },
       [&](const Fill&) { absorb_fill(statements, at, out); }, [&](const Mma& node) { mma(node, stmt, out); },
-      [&](const Fold& fold) { refuse(stmt, fold.is_scan ? "`scan`" : "`reduce`"); }, [&](const Pipe& pipe) { declare_pipe(pipe, stmt); },
+      [&](const Fold& fold) { fold.is_scan ? refuse(stmt, "`scan`") : reduce(fold, stmt, out); }, [&](const Pipe& pipe) { declare_pipe(pipe, stmt); },
       [&](const Verb&) { internal_error("a verb is expanded with the statements behind it"); },
       [&](const Role&) { internal_error("a role is declared inside a loop"); },
       [&](const Labelled&) { internal_error("a role's statement is expanded with the others of its block"); },

@@ -59,6 +59,9 @@ class Expander {
   static Block walk_steps(const std::vector<Axis>& steps, LoopKind kind, Block body, Span span);
   void fill_buffer(const Fill& fill, const Stmt& stmt, Block& out);
 
+  // ---- `reduce` (expand_fold.cpp)
+  void reduce(const Fold& fold, const Stmt& stmt, Block& out);
+
   // ---- Roles (expand_roles.cpp)
   BlockShape role_shape(const std::string& role) const;
   std::size_t roles(const Block& statements, std::size_t at, Block& out);

@@ -63,7 +63,8 @@ Kernel bind_kernel(const Kernel& kernel, const std::vector<Binding>& bindings, c
           fmt::format("`{}` stands inside a tile; `block` takes a loop of the outermost nest", binding.loop.text));
     if (binding.place != Place::Mem && in_grid) move_into_tile(loops, binding.loop);
   }
-  if (loops.tile.empty())
+  const bool is_all_on_grid = std::all_of(bindings.begin(), bindings.end(), [](const Binding& binding) { return binding.place == Place::Mem; });
+  if (loops.tile.empty() && !(is_all_on_grid && bindings.size() == loops.grid.size()))
     throw UserError(line.span, fmt::format("no loop of kernel `{}` would lie on threads", kernel.name),
                     fmt::format("put `tile block {} 256` in front and bind `{}` to `thread.x`", loops.grid.back().name,
                                 loops.grid.back().name));

@@ -86,6 +86,8 @@ class Coarsener {
     walk(body, [&](const Stmt& stmt) {
       if (const If* branch = as<If>(stmt); branch && uses_var(branch->condition, grid_) && has_loop(branch->then_body, element_))
         throw UserError(line_.loop.span, fmt::format("`{}` is peeled; its whole tiles would be others", grid_), "put `coarsen` before `peel`");
+      if (const Fold* fold = as<Fold>(stmt))
+        throw UserError(line_.loop.span, fmt::format("threads share the reduction into `{}` already, an element of it each", fold->target.buffer), "put `coarsen` before `split`");
       return true;
     });
     if (levels.size() > 1)

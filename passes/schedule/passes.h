@@ -11,6 +11,7 @@ Plan warps(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan coarsen(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan stage(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan vectorize(const Plan& plan, const ScheduleLine& line, const Target& target);
+Plan split(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan unroll(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan peel(const Plan& plan, const ScheduleLine& line, const Target& target);
 Plan inline_tensor(const Plan& plan, const ScheduleLine& line, const Target& target);

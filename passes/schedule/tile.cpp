@@ -23,6 +23,7 @@
 #include "passes/loops.h"
 #include "passes/schedule/passes.h"
 #include "passes/schedule/predicate.h"
+#include "passes/schedule/tiling.h"
 
 namespace tilewright {
 
@@ -60,19 +61,12 @@ class Tiling {
           fmt::format("`{}` has a level `{}` already; another level needs another word", name_.text, level_),
           fmt::format("`tile {} {} {}` with a word of your own", level_ == "block" ? "thread" : "block", name_.text,
                       size_.value));
-    Kernel result = kernel;
-    result.body = split(join_chunks(kernel.body));
+    Kernel result = without_chunks_of(kernel, name_.text);
+    result.body = split(result.body);
     return result;
   }
 
  private:
-  Block join_chunks(const Block& body) const {
-    return rewrite_statements(body, [&](const Stmt& stmt) -> Block {
-      auto joined = without_chunks(stmt, name_.text);
-      return {joined ? *joined : stmt};
-    });
-  }
-
   Block split(const Block& body) {
     Block result;
     for (const Stmt& stmt : body) {
@@ -177,6 +171,19 @@ class Tiling {
 
 }  // namespace
 
+Kernel tile_loop(const Plan& plan, const Kernel& kernel, const std::string& level, const LineName& name, LineNumber size) {
+  return Tiling(plan, level, name, size).apply(kernel);
+}
+
+Kernel without_chunks_of(const Kernel& kernel, const std::string& name) {
+  Kernel result = kernel;
+  result.body = rewrite_statements(kernel.body, [&](const Stmt& stmt) -> Block {
+    auto joined = without_chunks(stmt, name);
+    return {joined ? *joined : stmt};
+  });
+  return result;
+}
+
 Plan tile(const Plan& plan, const ScheduleLine& line, const Target&) {
   LineReader reader(line);
   LineName level = reader.name("a level, as `block`");
@@ -189,7 +196,7 @@ Plan tile(const Plan& plan, const ScheduleLine& line, const Target&) {
   for (const auto& [name, size] : sizes) loops.push_back(name);
   return map_kernels_with(plan, line, loops, [&](const Kernel& kernel) {
     Kernel result = kernel;
-    for (const auto& [name, size] : sizes) result = Tiling(plan, level.text, name, size).apply(result);
+    for (const auto& [name, size] : sizes) result = tile_loop(plan, result, level.text, name, size);
     return result;
   });
 }

@@ -62,6 +62,7 @@ class ScheduleDraw {
       has_target_ = views_.size() > 1 && (n > 0 || random_.chance(80));
       if (n > 0 && !random_.chance(55)) continue;
       if (for_tensor_cores && n == 0) tensor_cores();
+      else if (!kernel_.reduced.empty() && random_.chance(30)) shared_reduction();
       else threads();
     }
     if (random_.chance(8)) attempt(random_.pick({"contract off", "math fast", "math fast"}));
@@ -199,6 +200,40 @@ class ScheduleDraw {
     attempt_all(std::move(lines));
   }
 
+  // A reduction shared by threads, or by blocks and then by threads.
+  void shared_reduction() {
+    const std::string index = kernel_.reduced.empty() ? "k" : random_.pick(kernel_.reduced);
+    const auto by = [&] { return std::string(random_.pick({"", "", " by 2", " by 4"})); };
+    std::vector<std::string> lines;
+    if (random_.chance(25)) {
+      lines.push_back(fmt::format("split {} block {}", index, random_.pick({"4", "8", "16", "3"})));
+      if (random_.chance(60)) lines.push_back(fmt::format("split {} {} thread.x{}", index + random_.pick({"", ".part"}), random_.pick({"32", "64"}), by()));
+      return attempt_all(std::move(lines));
+    }
+    std::string place = "thread.x", threads = random_.pick({"32", "64", "96", "48", "128"});
+    if (!kernel_.free.empty()) {
+      const std::string& last = kernel_.free.back();
+      const std::size_t form = random_.below(10);
+      if (form < 4) {
+        std::vector<std::string> parts;
+        for (const std::string& name : kernel_.free) parts.push_back(name + " block");
+        lines.push_back(fmt::format("bind {}", fmt::join(parts, ", ")));
+      } else if (form < 7) {
+        lines = {fmt::format("tile block {} {}", last, random_.pick({"2", "4", "8"})), fmt::format("bind {} thread.y", last)};
+        threads = random_.pick({"8", "16", "32", "64"});
+      } else {
+        lines = {fmt::format("tile block {} {}", last, random_.pick({"8", "16", "32"})), fmt::format("bind {} thread.x", last)};
+        threads = random_.pick({"2", "4", "8"});
+        place = random_.pick({"thread.y", "thread.y", "thread.z", "thread.x"});
+      }
+      if (form >= 4 && random_.chance(25)) lines.push_back(fmt::format("coarsen {} 2", last));
+    }
+    lines.push_back(fmt::format("split {} {} {}{}", index, threads, place, by()));
+    if (lines.back().find(" by ") != std::string::npos && random_.chance(60)) lines.push_back("vectorize " + lines.back().substr(lines.back().size() - 1));
+    if (random_.chance(15)) lines.push_back("unroll " + index + ".block");
+    attempt_all(std::move(lines));
+  }
+
   // Tiles for warpgroups.
   void tensor_cores() {
     if (kernel_.free.size() < 2 || kernel_.reduced.empty()) return threads();
@@ -240,7 +275,7 @@ class ScheduleDraw {
   // Any word, in any place, with what comes to hand.
   std::string anything() {
     const auto number = [&] { return random_.pick({"1", "2", "3", "4", "8", "16", "0", "64", "1000"}); };
-    switch (random_.below(21)) {
+    switch (random_.below(22)) {
       case 0: return "inline " + (plan_.temps.empty() ? tensor() : random_.pick(plan_.temps).name);
       case 1: return fmt::format("fuse {} into {} at {}", tensor(), kernel_.name, loop());
       case 2: return fmt::format("tile {} {} {}", random_.pick({"block", "warp", "thread", "outer"}), place(), number());
@@ -261,7 +296,8 @@ class ScheduleDraw {
       case 17: return random_.pick({"contract off", "contract on"});
       case 18: return random_.pick({"math fast", "math slow"});
       case 19: return "overlap " + (random_.chance(80) ? kernel_.name : tensor());
-      default: return random_.pick({"tiel block i 4", "split d 4", "stage", "bind", "tile block", "persist order", "vectorize vectorize", "coarsen i", "unroll"});
+      case 20: return fmt::format("split {} {}{}", place(), random_.pick({"block ", ""}), random_.pick({"16", "32 thread.x", "64 thread.x by 2", "32 lane", "32 thread.x by 100", "8 thread.y"}));
+      default: return random_.pick({"tiel block i 4", "split d 4", "stage", "bind", "tile block", "split", "persist order", "vectorize vectorize", "coarsen i", "unroll"});
     }
   }
 
