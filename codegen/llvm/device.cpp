@@ -61,8 +61,9 @@ std::unique_ptr<llvm::TargetMachine> device_machine(const std::string& arch) {
   if (target == nullptr) throw MachineError("LLVM: " + error);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // contraction was decided in the IR
-  // The oldest PTX ISA that knows the architecture, for the oldest driver that could load it.
-  const char* features = sm_number(arch) >= 100 ? "+ptx87" : "+ptx80";
+  // The oldest PTX ISA that knows the architecture, for the oldest driver that could load it; 8.3 at least, which can say
+  // that of three neighbours loaded as four the last is not in use (`.pragma "used_bytes_mask"`).
+  const char* features = sm_number(arch) >= 100 ? "+ptx87" : "+ptx83";
   std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
       target_triple, arch, features, options, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
   if (machine == nullptr) throw MachineError(fmt::format("LLVM: no NVPTX machine for `{}`", arch));

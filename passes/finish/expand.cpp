@@ -420,10 +420,11 @@ void Expander::serial_loop(const Loop& loop, const Stmt& stmt, Block& out) {
       release_rest(*state, loop.axes[0], stmt->span, out);
       continue;
     }
-    // Without a trip the accumulators are filled, and a wait behind that would serialise the products (C7515).
-    Block wait;
-    wait_for_mma(0, stmt->span, wait);
-    if (!wait.empty()) out.push_back(when(binary(BinaryOp::Gt, context_.flattener.flat(loop.axes[0].hi), integer(0)), std::move(wait), stmt->span));
+    // Without a trip the accumulators are filled: a wait behind that, or one that not every trip comes to, would
+    // serialise the products (C7515 of LLVM's code, C7518 of NVRTC's).
+    Block multiplied{out.back()};
+    wait_for_mma(0, stmt->span, multiplied);
+    if (multiplied.size() > 1) out.back() = when(binary(BinaryOp::Gt, context_.flattener.flat(loop.axes[0].hi), integer(0)), std::move(multiplied), stmt->span);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "ir/diagnostic.h"
@@ -84,7 +85,24 @@ class Recognition {
       return true;
     });
     if (stores == 0) refuse("nothing is reduced over it");
+    if (updates_inside() != stores) refuse(fmt::format("what is reduced over it is part of a term of `{}`", name_));
     if (count_loads({body_[nest_]}, name_) != stores) refuse(fmt::format("its steps read `{}` before it is complete", name_));
+  }
+
+  // How many statements in the loop itself update the accumulator.
+  int updates_inside() const {
+    int found = 0;
+    walk({body_[nest_]}, [&](const Stmt& stmt) {
+      const Loop* inner = as<Loop>(stmt);
+      if (!inner || std::none_of(inner->axes.begin(), inner->axes.end(), [&](const Axis& axis) { return axis.name == loop_.text; })) return true;
+      walk(inner->body, [&](const Stmt& update) {
+        const Store* store = as<Store>(update);
+        found += store && store->target.buffer == name_;
+        return true;
+      });
+      return false;
+    });
+    return found;
   }
 
   void find_start() {

@@ -100,6 +100,14 @@ void require_same_reports(const Plan& plan, const Producer& producer, const Line
                   "state a rule for the access that it checks");
 }
 
+// An index that has become a constant is one of the index's dtype, as it is written.
+Access with_plain_indices(const Access& access) {
+  Access result = access;
+  for (Expr& index : result.index)
+    if (auto value = integer_value(index)) index = integer(*value, Dtype::Index, index->span);
+  return result;
+}
+
 Plan inline_pointwise(const Plan& plan, const Producer& producer, const LineName& name) {
   require_same_reports(plan, producer, name);
   std::vector<Expr> shape = find_tensor(plan, name.text)->shape;
@@ -114,7 +122,16 @@ Plan inline_pointwise(const Plan& plan, const Producer& producer, const LineName
     Kernel result = kernel;
     result.body = rewrite_expressions(kernel.body, [&](const Expr& expr) {
       const Load* access = as<Load>(expr);
-      return access && access->access.buffer == name.text ? element_of(producer, access->access, shape, name) : expr;
+      if (!access) return expr;
+      if (access->access.buffer == name.text) return element_of(producer, access->access, shape, name);
+      return load(with_plain_indices(access->access), expr->dtype, expr->span);
+    });
+    result.body = rewrite_statements(result.body, [](const Stmt& stmt) -> Block {
+      const Store* store = as<Store>(stmt);
+      if (!store) return {stmt};
+      Store node = *store;
+      node.target = with_plain_indices(node.target);
+      return {make_stmt(std::move(node), stmt->span)};
     });
     return result;
   });

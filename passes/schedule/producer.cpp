@@ -139,6 +139,12 @@ Plan without_kernel(const Plan& plan, const std::string& name) {
     return kernel && kernel->name == name;
   });
   std::erase_if(result.temps, [&](const Temp& temp) { return temp.name == name; });
+  // The places of errors still name it, as the program does. Nothing says its dtype any more, and the parser takes f32.
+  for (ErrorSite& site : result.errors)
+    site.access = rewrite(site.access, [&](const Expr& expr) {
+      const Load* access = as<Load>(expr);
+      return access && access->access.buffer == name ? load(access->access, Dtype::F32, expr->span) : expr;
+    });
   return result;
 }
 

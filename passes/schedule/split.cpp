@@ -72,12 +72,17 @@ class ThreadSplit {
   }
 
  private:
-  // Whether the accumulator of the statement is declared in this body.
-  static bool starts_here(const Block& body, std::size_t nest) {
+  // Whether the accumulator of the loop is declared in this body.
+  bool starts_here(const Block& body, std::size_t nest) const {
     std::set<std::string> written;
     walk({body[nest]}, [&](const Stmt& stmt) {
-      if (const Store* store = as<Store>(stmt)) written.insert(store->target.buffer);
-      return true;
+      const Loop* loop = as<Loop>(stmt);
+      if (!loop || std::none_of(loop->axes.begin(), loop->axes.end(), [&](const Axis& axis) { return axis.name == outer_; })) return true;
+      walk(loop->body, [&](const Stmt& inner) {
+        if (const Store* store = as<Store>(inner)) written.insert(store->target.buffer);
+        return true;
+      });
+      return false;
     });
     return std::any_of(body.begin(), body.begin() + static_cast<std::ptrdiff_t>(nest), [&](const Stmt& stmt) {
       const Buffer* buffer = as<Buffer>(stmt);

@@ -111,6 +111,29 @@ namespace {
 template <class E>
 using RowType = std::conditional_t<sizeof(E) == 1, std::uint16_t, E>;
 
+// A vector of which some elements are not in use: those may lie outside, and have no value.
+template <class E>
+void load_used(const Op& op, Warp& warp, const AccessSite& site, std::uint64_t address, int lane) {
+  const auto count = static_cast<int>(site.rows.size());
+  const int bytes = count * static_cast<int>(sizeof(E));
+  const LaneMask own = 1u << lane;
+  if ((address & static_cast<std::uint64_t>(bytes - 1)) != 0) return report_misaligned(warp, op, site.space, address, bytes, lane, false);
+  for (int n = 0; n < count; ++n) {
+    const Row row = site.rows[static_cast<std::size_t>(n)];
+    const int at = n * static_cast<int>(sizeof(E));
+    const std::uint64_t place_of = address + static_cast<std::uint64_t>(at);
+    E value = 0;
+    bool is_defined = false;
+    if ((site.used_bytes >> at & 1) != 0) {
+      const Place place = locate(warp, op, site.space, place_of, sizeof(E), lane, false);
+      if (place.data != nullptr) std::memcpy(&value, place.data, sizeof(E));
+      is_defined = place.data == nullptr || is_written(place, sizeof(E));
+    }
+    warp.row<RowType<E>>(row)[lane] = sizeof(E) == 1 && op.number == 1 ? static_cast<RowType<E>>(static_cast<std::int8_t>(value)) : static_cast<RowType<E>>(value);
+    if (!is_defined) warp.mark(row, own, own, warp.new_origin({&op, lane, place_of, site.space == Space::Param ? Space::Generic : site.space}));
+  }
+}
+
 template <class E>
 void run_load(const Op& op, Warp& warp, LaneMask lanes) {
   const auto& site = *static_cast<const AccessSite*>(op.object);
@@ -124,6 +147,7 @@ void run_load(const Op& op, Warp& warp, LaneMask lanes) {
   for_lanes(lanes & ~known, [&](int lane) {
     for (const Row row : site.rows) warp.row<RowType<E>>(row)[lane] = 0;
   });
+  if (site.used_bytes != ~0u) return for_lanes(known, [&](int lane) { load_used<E>(op, warp, site, address_of[lane], lane); });
   for_lanes(known, [&](int lane) {
     const Place place = locate(warp, op, site.space, address_of[lane], bytes, lane, false);
     const bool is_whole = place.data == nullptr || is_written(place, bytes);
@@ -181,6 +205,7 @@ void decode_access(Builder& builder, const Instruction& at) {
   if (at.operands.size() != 2 || bits_of(type) > 64 || type == Type::Pred) builder.unsupported("this form");
   AccessSite site;
   site.space = space_of(builder, at);
+  site.used_bytes = at.used_bytes;
   const Operand& where = at.operands[is_load ? 0 : 1];  // the register side
   const Operand& address = at.operands[is_load ? 1 : 0];
   if (site.space == Space::Param && builder.is_local_variable(address)) site.space = Space::Local;

@@ -72,6 +72,7 @@ struct AccessSite {
   std::vector<Row> rows;    // what is loaded into or stored from, an element each; 0: dropped
   Space source_space = Space::Global;  // cp.async
   std::int64_t source_offset = 0;
+  std::uint32_t used_bytes = ~0u;  // of a load; the others are neither looked at nor have a value
 };
 
 struct BarrierSite {

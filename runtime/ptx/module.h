@@ -73,6 +73,7 @@ struct Instruction {
   std::vector<Operand> operands;
   // Of a call: where the results go, and what is passed.
   std::vector<Operand> results, arguments;
+  std::uint32_t used_bytes = ~0u;  // of a load: a bit a byte; the others may lie outside (`.pragma "used_bytes_mask 4095"`)
   int line = 0;                    // of the PTX
   SourceLine source;
   std::string text() const;        // "ld.global.v4.f32"

@@ -263,6 +263,8 @@ class Parser {
     } else if (space_by_name(word)) {
       for (Variable& variable : declarations()) add_variable(std::move(variable));
     } else if (word == ".pragma") {
+      take();
+      pragma(now().text);
       skip_past(";");
     } else if (word == ".branchtargets" && !function_->labels.empty()) {
       take();
@@ -273,6 +275,11 @@ class Parser {
     } else {
       fail("this directive is not supported inside a function");
     }
+  }
+  // `"used_bytes_mask 4095"` says of the load that follows which of its bytes are in use. Others only advise the assembler.
+  void pragma(std::string_view text) {
+    const std::size_t at = text.find("used_bytes_mask ");
+    if (at != std::string_view::npos) used_bytes_ = static_cast<std::uint32_t>(std::stoul(std::string(text.substr(at + 16)), nullptr, 0));
   }
   // `.loc 1 17 5, function_name $L__info_string0, inlined_at 1 31 9`. A line 0 keeps the line before.
   void location() {
@@ -327,6 +334,7 @@ class Parser {
     Instruction result;
     result.line = now().line;
     result.source = source_;
+    result.used_bytes = std::exchange(used_bytes_, ~0u);
     if (accept("@")) {
       result.is_guard_negated = accept("!");
       result.guard = find_register(now().text);
@@ -468,6 +476,7 @@ class Parser {
   std::vector<Scope> scopes_;
   std::vector<std::unique_ptr<std::string>> names_;  // keys of the scopes
   SourceLine source_;
+  std::uint32_t used_bytes_ = ~0u;  // of the next instruction
 };
 
 }  // namespace
