@@ -97,6 +97,23 @@ const Ins* run_finish_sum(const Ins& ins, Machine& machine) {
   return &ins + 1;
 }
 
+// A factor of a float product: dst the product of those above 1, b of those below. In another order these may meet first.
+const Ins* run_note_factor(const Ins& ins, Machine& machine) {
+  const double factor = std::fabs(machine.slots[ins.a].f);
+  if (factor > 1) machine.slots[ins.dst].f *= factor;
+  else if (factor > 0) machine.slots[ins.b].f *= factor;
+  return &ins + 1;
+}
+
+// Where some order of the factors overflows or underflows in `dtype`, nothing is said of the product.
+const Ins* run_finish_product(const Ins& ins, Machine& machine) {
+  const bool is_f64 = ins.dtype == Dtype::F64;
+  const double largest = is_f64 ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  const double smallest = is_f64 ? std::numeric_limits<double>::min() : std::numeric_limits<float>::min();
+  if (machine.slots[ins.a].f > largest || machine.slots[ins.b].f < smallest) machine.errors[ins.dst] = std::numeric_limits<double>::infinity();
+  return &ins + 1;
+}
+
 // target[…] op= a; `dtype` is the dtype of the target's values, `from` holds the operator.
 const Ins* run_update(const Ins& ins, Machine& machine) {
   const OracleSite& site = site_of(ins);
@@ -250,20 +267,26 @@ Slot OracleCompiler::reduce(const Reduce& reduce, const Expr& expr) {
   const Slot dst = new_slot();
   const Slot magnitude = is_float_sum ? new_slot() : 0;
   const Slot depth = is_float_sum ? new_slot() : 0;
+  const bool is_float_product = follows_errors() && reduce.op == CombineOp::Mul && is_float(dtype);
+  const Slot above = is_float_product ? new_slot() : 0, below = is_float_product ? new_slot() : 0;
   emit_copy(dst, constant_slot(identity_scalar(reduce.op, dtype)));
   if (is_float_sum) {
     emit_copy(magnitude, constant_slot({}));
     emit_copy(depth, constant_slot({}));
   }
+  for (const Slot factors : {above, below})
+    if (is_float_product) emit_copy(factors, constant_slot(real_scalar(1)));
   emit_axes(reduce.axes, 0, [&] {
     std::vector<std::size_t> skips;
     for (const Expr& condition : reduce.where) skips.push_back(emit_jump_if_false(compile(condition)));
     const Slot term = compile(reduce.body);
+    if (is_float_product) emit({.run = run_note_factor, .dst = above, .a = term, .b = below});
     if (is_float_sum) emit({.run = run_add_term, .dst = dst, .a = term, .b = magnitude, .c = depth});
     else emit_binary(binary_of(reduce.op, dtype), dtype, dst, dst, term, unit_of_operation(expr->dtype));
     for (const std::size_t skip : skips) land(skip);
   });
   if (is_float_sum) emit({.run = run_finish_sum, .dst = dst, .b = magnitude, .c = depth, .unit = unit_of_operation(expr->dtype)});
+  if (is_float_product) emit({.run = run_finish_product, .dst = dst, .a = above, .b = below, .dtype = expr->dtype});
   return dst;
 }
 

@@ -191,9 +191,9 @@ std::vector<Expr> Expander::fragment_coordinates(const Buffer& source, const Exp
   return result;
 }
 
-// A copy of a slice of a register buffer, as one of a buffer of the slice whose elements are defined by the whole one's; the
-// copy then names that. Nothing where the copy takes the buffer whole, or a part that is no slice of every thread's registers.
-std::optional<Buffer> Expander::slice_of(const Buffer& source, Copy& copy) {
+// The slice of a register buffer that a copy takes. Nothing where it takes the buffer whole, or a part that is no slice of
+// every thread's registers.
+std::optional<Expander::Slice> Expander::slice_taken(const Buffer& source, const Copy& copy) const {
   std::size_t axis = copy.source.index.size();
   Expr offset, inner;
   for (std::size_t n = 0; n < copy.source.index.size(); ++n) {
@@ -211,10 +211,28 @@ std::optional<Buffer> Expander::slice_of(const Buffer& source, Copy& copy) {
     if (copy.target.index[n] == inner) size = target->axes[n].extent;
   std::optional<Layout> layout = size > 0 && exact_quotient(offset, size) ? sliced(*source.layout, axis, size) : std::nullopt;
   if (!layout) return std::nullopt;
-  Buffer slice = source;
+  Slice result{source, axis, offset, inner};
+  result.buffer.axes[axis].extent = size;
+  result.buffer.layout = std::move(layout);
+  return result;
+}
+
+// Whether the copy's registers leave by stmatrix.
+bool Expander::leaves_by_stmatrix(const Buffer& source, const Buffer& target, const Copy& copy) const {
+  const std::optional<Slice> slice = slice_taken(source, copy);
+  Copy alone = copy;
+  if (slice) alone.source.index[slice->axis] = slice->inner;
+  return fragments_of(slice ? slice->buffer : source, target, alone).has_value();
+}
+
+// A copy of a slice of a register buffer, as one of a buffer of the slice whose elements are defined by the whole one's; the
+// copy then names that.
+std::optional<Buffer> Expander::slice_of(const Buffer& source, Copy& copy) {
+  std::optional<Slice> taken = slice_taken(source, copy);
+  if (!taken) return std::nullopt;
+  const auto& [shape, axis, offset, inner] = *taken;
+  Buffer slice = shape;
   slice.name = context_.fresh(source.name + ".slice");
-  slice.axes[axis].extent = size;
-  slice.layout = std::move(layout);
   Definition definition;
   std::vector<Expr> index;
   for (std::size_t n = 0; n < slice.axes.size(); ++n) {

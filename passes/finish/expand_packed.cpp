@@ -44,7 +44,7 @@ const Store* makes_whole(const Stmt& stmt, const Buffer& buffer) {
 
 }  // namespace
 
-// Buffers that are made whole and read by copies into shared memory only.
+// Buffers that are made whole and read by copies into shared memory by stmatrix only.
 void Expander::find_packed() {
   for (const Buffer& buffer : context_.buffers) {
     if (!lies_in_pairs(buffer)) continue;
@@ -59,7 +59,7 @@ void Expander::find_packed() {
       if (copy && copy->source.buffer == buffer.name) {
         const Buffer* target = context_.flattener.find(copy->target.buffer);
         ++copied;
-        others |= !target || target->space != Space::Shared || !copy->where.empty();
+        others |= !target || target->space != Space::Shared || !copy->where.empty() || !leaves_by_stmatrix(buffer, *target, *copy);
         return false;
       }
       if (!as<Loop>(stmt) && !as<If>(stmt) && !as<Labelled>(stmt) && !as<Buffer>(stmt)) others |= touches({stmt}, buffer.name);

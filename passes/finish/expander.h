@@ -129,6 +129,14 @@ class Expander {
   void store_verb(const PipeState& state, VerbKind kind, Span span, Block& out);
   void store_by_engine(const PipeState& state, const Copy& copy, const Stmt& stmt);
   std::vector<Expr> fragment_coordinates(const Buffer& source, const Expr& word, const Expr& in_row, bool as_address) const;
+  struct Slice {
+    Buffer buffer;     // the part alone, with its layout
+    std::size_t axis;  // which is cut
+    Expr offset;       // where the part starts
+    Expr inner;        // the index in it
+  };
+  std::optional<Slice> slice_taken(const Buffer& source, const Copy& copy) const;
+  bool leaves_by_stmatrix(const Buffer& source, const Buffer& target, const Copy& copy) const;
   // Whether the copy is one from registers into shared memory, which it then expands.
   std::optional<Buffer> slice_of(const Buffer& source, Copy& copy);
   bool copy_from_registers(const Copy& copy, const Stmt& stmt, Block& out);

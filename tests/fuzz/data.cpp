@@ -43,8 +43,8 @@ std::int64_t extreme_integer(Dtype dtype, Random& random) {
 
 double extreme_real(Dtype dtype, Random& random) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  const double largest = dtype == Dtype::F64 ? std::numeric_limits<double>::max() : dtype == Dtype::F16 ? 65504.0 : dtype == Dtype::BF16 ? 0x1.fep127 : 0x1.fffffep127;
-  const double tiny = dtype == Dtype::F64 ? 0x1p-1074 : dtype == Dtype::F16 ? 0x1p-24 : dtype == Dtype::BF16 ? 0x1p-133 : 0x1p-149;
+  const double largest = dtype == Dtype::F64 ? std::numeric_limits<double>::max() : dtype == Dtype::F16 ? 65504.0 : dtype == Dtype::BF16 ? 0x1.fep127 : dtype == Dtype::E4M3 ? 448.0 : dtype == Dtype::E5M2 ? 57344.0 : 0x1.fffffep127;
+  const double tiny = dtype == Dtype::F64 ? 0x1p-1074 : dtype == Dtype::F16 ? 0x1p-24 : dtype == Dtype::BF16 ? 0x1p-133 : dtype == Dtype::E4M3 ? 0x1p-9 : dtype == Dtype::E5M2 ? 0x1p-16 : 0x1p-149;
   return random.pick<double>({std::numeric_limits<double>::quiet_NaN(), infinity, -infinity, 0.0, -0.0, largest, -largest, tiny, -tiny, 0.5, 1.5, -2.5, 2147483648.0, -32768.0, 1e10});
 }
 

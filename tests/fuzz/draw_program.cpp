@@ -59,7 +59,7 @@ class ProgramDraw {
   }
 
   void add_statement() {
-    switch (random_.weighted({30, 18, 14, 10, 12, 5, 6, 5, 5, 4, 9, 6})) {
+    switch (random_.weighted({30, 18, 14, 10, 12, 5, 6, 5, 5, 4, 9, 6, 8})) {
       case 0: return add_pointwise(random_.chance(40));
       case 1: return add_row_reduction(random_.chance(40));
       case 2: return add_product();
@@ -71,6 +71,7 @@ class ProgramDraw {
       case 8: return add_inout();
       case 10: return add_function();
       case 11: return add_accumulator();
+      case 12: return add_scan(random_.chance(40));
       default: return add_sparse();
     }
   }
@@ -119,7 +120,7 @@ class ProgramDraw {
   }
 
   Dtype draw_dtype() {
-    return random_.pick({Dtype::F32, Dtype::F32, Dtype::F32, Dtype::F32, Dtype::F64, Dtype::F16, Dtype::F16, Dtype::BF16, Dtype::BF16, Dtype::I32, Dtype::I32, Dtype::I64, Dtype::I16, Dtype::I8, Dtype::U64,
+    return random_.pick({Dtype::F32, Dtype::F32, Dtype::F32, Dtype::F32, Dtype::F64, Dtype::F16, Dtype::F16, Dtype::BF16, Dtype::BF16, Dtype::E4M3, Dtype::E5M2, Dtype::I32, Dtype::I32, Dtype::I64, Dtype::I16, Dtype::I8, Dtype::U64,
                          Dtype::U32, Dtype::U16, Dtype::U8, Dtype::U8, Dtype::Bool});
   }
   // A dtype whose values may be assigned to the target's.
@@ -143,6 +144,40 @@ class ProgramDraw {
     Statement statement = begin(is_let, dtype, shape);
     statement.value = draw_reduction(scope_, dtype, static_cast<int>(random_.below(3)));
     if (random_.chance(35) && dtype != Dtype::Bool) statement.value = binary(random_.pick({"+", "*", "-"}), std::move(statement.value), draw_operand(scope_, dtype, 1));
+    finish(std::move(statement), dtype, shape);
+  }
+
+  // Y[r, i] = cumsum[j <= i] X[r, j], with more in the terms and around the scan now and then.
+  void add_scan(bool is_let) {
+    const Dtype dtype = random_.pick({Dtype::F32, Dtype::F32, Dtype::F32, Dtype::F64, Dtype::I32, Dtype::I32, Dtype::I64, Dtype::U32, Dtype::U64});
+    const std::vector<std::string> shape = draw_shape(1, !is_let && random_.chance(15));
+    Statement statement = begin(is_let, dtype, shape);
+    const std::size_t axis = random_.below(shape.size());
+    const DrawnIndex to = scope_.indices[axis];
+    const DrawnIndex index{scope_.fresh_index(), to.extent};
+    std::string suffix;
+    Dtype terms = dtype;
+    if (dtype == Dtype::F32) terms = random_.pick({Dtype::F32, Dtype::F32, Dtype::F16, Dtype::BF16});
+    if (dtype == Dtype::I32) terms = random_.pick({Dtype::I32, Dtype::I32, Dtype::U8, Dtype::I16});
+    if ((dtype == Dtype::F64 || dtype == Dtype::I64) && random_.chance(50)) {
+      suffix = "." + std::string(info(dtype).name);
+      terms = dtype == Dtype::F64 ? Dtype::F32 : Dtype::I32;
+    }
+    std::vector<std::string> extents = shape;
+    if (random_.chance(12)) extents[axis] = scope_.extent();
+    Term read = make_term(TermKind::Access, scope_.tensor(terms, extents).name, statement.index);
+    read.kids[axis] = literal(index.name);
+    scope_.indices.push_back(index);
+    ++scope_.reductions;
+    Term term = random_.chance(55)   ? read
+                : random_.chance(50) ? binary(random_.pick({"*", "+"}), read, draw_operand(scope_, terms, 1))
+                                     : make_term(TermKind::If, "", {draw_condition(scope_, 1), read, draw_number(scope_, terms)});
+    --scope_.reductions;
+    scope_.indices.pop_back();
+    Term scan = make_term(TermKind::Reduction, random_.pick({"cumsum", "cumsum", "cumprod", "cummax", "cummin"}) + suffix, {std::move(term)});
+    Range range{index.name, {literal(to.name)}, false, random_.pick({"<=", "<=", "<", ">=", ">"})};
+    scan.ranges = {std::move(range)};
+    statement.value = random_.chance(70) ? std::move(scan) : binary(random_.pick({"+", "*", "-"}), std::move(scan), draw_operand(scope_, dtype, 1));
     finish(std::move(statement), dtype, shape);
   }
 

@@ -99,6 +99,9 @@ Term draw_reduction(Scope& scope, Dtype dtype, int depth) {
   if (dtype == Dtype::Bool) {
     result.text = random.pick({"any", "all"});
     result.kids = {draw_condition(scope, depth)};
+  } else if ((dtype == Dtype::I32 && random.chance(16)) || (dtype == Dtype::I64 && random.chance(25))) {
+    result.text = random.pick({"argmax", "argmin"}) + std::string(dtype == Dtype::I64 ? ".i64" : "");
+    result.kids = {draw_value(scope, random.pick({Dtype::F32, Dtype::F32, Dtype::F64, Dtype::F16, Dtype::BF16, Dtype::I32, Dtype::I64, Dtype::U8, Dtype::I16, Dtype::U32}), depth)};
   } else if (dtype == Dtype::I32 && random.chance(20)) {
     result.text = "count";
     scope.may_skip = true;

@@ -10,7 +10,7 @@ namespace tilewright::fuzz {
 
 namespace {
 
-constexpr std::array all_dtypes = {Dtype::F64, Dtype::F32, Dtype::F16, Dtype::BF16, Dtype::I64, Dtype::I32, Dtype::I16,
+constexpr std::array all_dtypes = {Dtype::F64, Dtype::F32, Dtype::F16, Dtype::BF16, Dtype::E4M3, Dtype::E5M2, Dtype::I64, Dtype::I32, Dtype::I16,
                                    Dtype::I8,  Dtype::U64, Dtype::U32, Dtype::U16,  Dtype::U8,  Dtype::Bool};
 
 Dtype any_dtype(Random& random) { return all_dtypes[random.below(all_dtypes.size())]; }

@@ -15,6 +15,7 @@ std::string list_of(const std::vector<Term>& terms) {
 }
 
 std::string print_range(const Range& range) {
+  if (!range.relation.empty()) return fmt::format("{} {} {}", range.name, range.relation, print(range.bounds[0]));
   if (range.bounds.size() != 2) return range.name;
   return fmt::format("{} in {}{}{}", range.name, print(range.bounds[0]), range.is_inclusive ? "..=" : "..", print(range.bounds[1]));
 }

@@ -28,8 +28,9 @@ struct Term;
 
 struct Range {
   std::string name;
-  std::vector<Term> bounds;  // none, or lo and hi
+  std::vector<Term> bounds;  // none, or lo and hi; of a scan one, the index that it goes to
   bool is_inclusive = false;
+  std::string relation = {};  // of a scan: `<=`, `<`, `>=` or `>`
 };
 
 struct Term {

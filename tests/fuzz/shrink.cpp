@@ -62,7 +62,7 @@ std::vector<Term> smaller_terms(const Term& term) {
       result.back().ranges.erase(result.back().ranges.begin() + static_cast<std::ptrdiff_t>(n));
     }
   for (std::size_t n = 0; n < term.ranges.size(); ++n) {
-    if (term.ranges[n].bounds.empty()) continue;
+    if (term.ranges[n].bounds.empty() || !term.ranges[n].relation.empty()) continue;
     result.push_back(term);
     result.back().ranges[n].bounds.clear();
     result.push_back(term);

@@ -21,6 +21,7 @@ const char* name_of_rule(const std::string& rule) {
 }
 
 std::string range_kind(const Range& range) {
+  if (!range.relation.empty()) return "scan " + range.relation;
   if (range.bounds.empty()) return "range inferred";
   if (range.bounds[0].kind == TermKind::Access) return "range from a tensor";
   return range.is_inclusive ? "range ..=" : "range ..";
@@ -55,7 +56,7 @@ void count_term(Tally& tally, const Term& term) {
     case TermKind::Compare: tally.count("operator", term.text); break;
     case TermKind::Call: tally.count(dtype_by_name(term.text) ? "conversion" : "function", term.text); break;
     case TermKind::Reduction:
-      tally.count("reduction", term.text);
+      tally.count("reduction", term.text.substr(0, term.text.find('.')));
       for (const Range& range : term.ranges) {
         tally.count("construct", range_kind(range));
         for (const Term& bound : range.bounds) count_term(tally, bound);
@@ -92,7 +93,7 @@ void Tally::expect(const std::string& category, const std::string& name) {
 }
 
 void Tally::expect_everything() {
-  for (const DtypeInfo* row : {&info(Dtype::F64), &info(Dtype::F32), &info(Dtype::F16), &info(Dtype::BF16), &info(Dtype::I64), &info(Dtype::I32), &info(Dtype::I16), &info(Dtype::I8), &info(Dtype::U64),
+  for (const DtypeInfo* row : {&info(Dtype::F64), &info(Dtype::F32), &info(Dtype::F16), &info(Dtype::BF16), &info(Dtype::E4M3), &info(Dtype::E5M2), &info(Dtype::I64), &info(Dtype::I32), &info(Dtype::I16), &info(Dtype::I8), &info(Dtype::U64),
                                &info(Dtype::U32), &info(Dtype::U16), &info(Dtype::U8), &info(Dtype::Bool)}) {
     expect("dtype", std::string(row->name));
     expect("conversion", std::string(row->name));
@@ -104,7 +105,8 @@ void Tally::expect_everything() {
     if (row.name.find('.') == std::string_view::npos && row.group != FunctionGroup::Structural) expect("function", std::string(row.name));
   for (const char* name : {"min", "max"}) expect("function", name);
   for (const char* rule : {"none", "clamp", "wrap", "mirror", "skip", "a value", "skip of an update"}) expect("rule", rule);
-  for (const char* word : {"sum", "prod", "max", "min", "any", "all", "count", "mean"}) expect("reduction", word);
+  for (const char* word : {"sum", "prod", "max", "min", "any", "all", "count", "mean", "argmax", "argmin", "cumsum", "cumprod", "cummax", "cummin"}) expect("reduction", word);
+  for (const char* direction : {"scan <=", "scan <", "scan >=", "scan >"}) expect("construct", direction);
   for (const char* op : {"=", "let", "+=", "*=", "max=", "min=", "&=", "|="}) expect("statement", op);
   for (const SchedulePass& pass : schedule_passes())
     for (const char* category : {"line drawn", "line accepted", "line refused"}) expect(category, std::string(pass.word));
