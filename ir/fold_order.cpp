@@ -9,7 +9,7 @@ namespace tilewright {
 
 namespace {
 
-constexpr std::int64_t warp = 32;
+constexpr std::int64_t lanes_in_warp = 32;
 
 bool is_power_of_two(std::int64_t n) { return std::has_single_bit(static_cast<std::uint64_t>(n)); }
 
@@ -24,10 +24,10 @@ int rank(Place place) {
 
 // Takes the lanes' part off a digit; false where it is no power of two.
 bool add_along_lanes(FoldDigit digit, FoldOrder& order) {
-  if (digit.place_stride < warp) {
+  if (digit.place_stride < lanes_in_warp) {
     if (!is_power_of_two(digit.place_stride)) return false;
     FoldDigit lanes = digit;
-    lanes.extent = std::min(digit.extent, warp / digit.place_stride);
+    lanes.extent = std::min(digit.extent, lanes_in_warp / digit.place_stride);
     if (!is_power_of_two(lanes.extent) || digit.extent % lanes.extent != 0) return false;
     if (lanes.extent > 1) order.lanes.push_back(lanes);
     digit.extent /= lanes.extent;

@@ -18,15 +18,15 @@ namespace tilewright {
 
 namespace {
 
-constexpr std::int64_t lanes_of_warp = 32;
+constexpr std::int64_t warp_lanes = 32;
 constexpr std::int64_t most_written_out = 32;  // values that are read one after the other without a loop
 
 // Steps of the linear thread index between neighbours of a digit.
 std::int64_t linear_stride(const FoldDigit& digit, const BlockShape& block) {
   if (digit.place == Place::ThreadY) return digit.place_stride * block.x;
   if (digit.place == Place::ThreadZ) return digit.place_stride * block.x * block.y;
-  if (digit.place == Place::Warp) return digit.place_stride * lanes_of_warp;
-  if (digit.place == Place::Warpgroup) return digit.place_stride * lanes_of_warp * 4;
+  if (digit.place == Place::Warp) return digit.place_stride * warp_lanes;
+  if (digit.place == Place::Warpgroup) return digit.place_stride * warp_lanes * 4;
   return digit.place_stride;
 }
 
@@ -49,9 +49,9 @@ class FoldExpansion {
   void declare(Block& out) {
     out.push_back(make_stmt(Buffer{Space::Register, value_.buffer, source_.dtype, {}, std::nullopt, std::nullopt}, span_));
     if (order_.others.empty()) return;
-    by_warps_ = count(order_.lanes) == lanes_of_warp;
+    by_warps_ = count(order_.lanes) == warp_lanes;
     shared_ = context_.fresh(fold_.target.buffer + ".shared");
-    const std::int64_t cells = context_.block.total() / (by_warps_ ? lanes_of_warp : 1);
+    const std::int64_t cells = context_.block.total() / (by_warps_ ? warp_lanes : 1);
     out.push_back(make_stmt(Buffer{Space::Shared, shared_, source_.dtype, {{"", cells}}, std::nullopt, std::nullopt}, span_));
   }
 
@@ -84,12 +84,12 @@ class FoldExpansion {
 
   // One thread of each group of lanes writes; each reads what its group of threads wrote.
   void over_shared_memory(Block& out) const {
-    const std::int64_t per_cell = by_warps_ ? lanes_of_warp : 1;
+    const std::int64_t per_cell = by_warps_ ? warp_lanes : 1;
     const Expr linear = linear_thread(context_.block);
     const Expr cell = per_cell == 1 ? linear : binary(BinaryOp::Div, linear, integer(per_cell));
     std::vector<Expr> is_first;
     Expr base = cell;
-    if (by_warps_) is_first.push_back(binary(BinaryOp::Eq, binary(BinaryOp::Mod, linear, integer(lanes_of_warp)), integer(0)));
+    if (by_warps_) is_first.push_back(binary(BinaryOp::Eq, binary(BinaryOp::Mod, linear, integer(warp_lanes)), integer(0)));
     for (const FoldDigit& digit : order_.lanes) {
       if (by_warps_) break;
       is_first.push_back(binary(BinaryOp::Eq, digit_of(digit), integer(0)));
@@ -154,8 +154,8 @@ void Expander::reduce(const Fold& fold, const Stmt& stmt, Block& out) {
     }
   }
   auto order = fold_order(*source->layout, folded);
-  const bool has_aligned_lanes = context_.block.x % lanes_of_warp == 0 || lanes_of_warp % context_.block.x == 0;
-  if (!order || context_.block.total() % lanes_of_warp != 0 || (!order->lanes.empty() && !has_aligned_lanes))
+  const bool has_aligned_lanes = context_.block.x % warp_lanes == 0 || warp_lanes % context_.block.x == 0;
+  if (!order || context_.block.total() % warp_lanes != 0 || (!order->lanes.empty() && !has_aligned_lanes))
     refuse(stmt, "a `reduce` over lanes in other numbers than powers of two");
 
   FoldExpansion expansion(context_, fold, *source, *order, stmt->span);
