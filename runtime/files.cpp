@@ -22,6 +22,8 @@ using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
   throw UserError({}, fmt::format("cannot {} `{}`: {}", what, path, std::strerror(code)));
 }
 
+std::string draft_of(const std::string& path) { return fmt::format("{}.{}.part", path, getpid()); }
+
 }  // namespace
 
 std::string read_whole_file(const std::string& path) {
@@ -39,7 +41,7 @@ std::string read_whole_file(const std::string& path) {
 }
 
 void replace_file(const std::string& path, std::string_view head, std::string_view body) {
-  const std::string draft = fmt::format("{}.{}.part", path, getpid());
+  const std::string draft = draft_of(path);
   {
     File file(std::fopen(draft.c_str(), "wb"), std::fclose);
     if (!file) refuse_file("write", path, errno);
@@ -57,6 +59,14 @@ void replace_file(const std::string& path, std::string_view head, std::string_vi
     std::remove(draft.c_str());
     refuse_file("write", path, code);
   }
+}
+
+void require_writable(const std::string& path) {
+  std::error_code code;
+  if (std::filesystem::is_directory(path, code)) refuse_file("write", path, EISDIR);
+  const std::string draft = draft_of(path);
+  if (!File(std::fopen(draft.c_str(), "wb"), std::fclose)) refuse_file("write", path, errno);
+  std::remove(draft.c_str());
 }
 
 }  // namespace tilewright

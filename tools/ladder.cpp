@@ -116,7 +116,7 @@ ExitCode compare_verb(const Options& options) {
   request.instructions = true;
   request.parts = request.code;
   request.every_rung = false;
-  if (!options.folder.empty()) replace_file(options.folder, {}, "");  // says why, where it cannot be written, before the work
+  if (!options.folder.empty()) require_writable(options.folder);  // before the work
   if (options.others.empty()) request.backends = {Backend::Nvrtc, Backend::Llvm};
   else request.backends = {options.backend == "llvm" ? Backend::Llvm : Backend::Nvrtc};
   add_bursts(request.timing);

@@ -61,7 +61,7 @@ ExitCode report_verb(const Options& options) {
   const bool is_record = extension == ".json" || std::filesystem::is_directory(options.file);
   std::string page;
   if (!is_record) {
-    replace_file(options.folder, {}, "");  // says why, where it cannot be written, before the work
+    require_writable(options.folder);  // before the work
     page = page_of(ladder_of(options, true), nullptr);
   } else {
     const std::string file = extension == ".json" ? options.file : (std::filesystem::path(options.file) / "record.json").string();

@@ -65,6 +65,14 @@ class WorkFolder {
     put("lies.npy", bytes);
     put("text.npy", "these are no numbers\n");
     fs::create_directories("folder.npy");
+    const std::string record = R"({"tilewright_record": 1, "verb": "ladder"})";
+    for (const char* folder : {"cut", "later", "hollow", "norecord"}) fs::create_directories(folder);
+    put("cut/record.json", record.substr(0, record.size() / 2));
+    put("later/record.json", R"({"tilewright_record": 99, "verb": "ladder"})");
+    put("hollow/record.json", record);
+    put("cut.json", R"({"rows": [{"name": "b", "pe)");
+    put("page.html", "a page of before");
+    put("norows.json", R"({"rows": 5})");
   }
   ~WorkFolder() {
     fs::current_path(before_);
