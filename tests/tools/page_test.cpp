@@ -107,7 +107,7 @@ TEST_SUITE("tools") {
   TEST_CASE("page: walked and pointed at in a browser") {
     if (!find_tool(Tool::Nvrtc) || !find_tool(Tool::Nvdisasm)) TILEWRIGHT_SKIP("NVRTC or nvdisasm was not found");
     const std::string browser = find_browser();
-    if (browser.empty()) TILEWRIGHT_SKIP("no chromium here: apt-get install chromium");
+    if (browser.empty()) TILEWRIGHT_SKIP("no chromium here: scripts/setup --browser");
     Options options;
     options.file = (source_root() / "examples/ch05_tiled_matmul/matmul.tw").string();
     options.device = "sim";
