@@ -69,7 +69,7 @@ Block part_of(const Block& body, const std::string& role) {
   return needed(std::move(result));
 }
 
-Block split(const Block& body, const std::vector<Role>& roles) {
+Block separated(const Block& body, const std::vector<Role>& roles) {
   Block result;
   Block work;
   for (const Stmt& stmt : body) {
@@ -91,7 +91,7 @@ Plan split_roles(const Plan& plan, const Target&) {
     for (const Stmt& stmt : kernel.body)
       if (const Role* role = as<Role>(stmt)) roles.push_back(*role);
     Kernel result = kernel;
-    result.body = roles.empty() ? run_ahead(kernel.body) : map_block_body(kernel.body, [&](const Block& body) { return split(body, roles); });
+    result.body = roles.empty() ? run_ahead(kernel.body) : map_block_body(kernel.body, [&](const Block& body) { return separated(body, roles); });
     return result;
   });
 }
