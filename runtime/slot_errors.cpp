@@ -185,7 +185,9 @@ double error_of_rounded(double value, double error, double unit) {
 
 double error_of_sum(double value, double error, double magnitude, double relative) {
   const double largest = relative >= 0x1p-24 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
-  if (std::isinf(error) || (magnitude > largest && !std::isnan(value))) return unknown;
+  // Where a part of the sum may overflow: in f32 the oracle's own value does not, so that a NaN is certain there.
+  const bool is_certain_nan = std::isnan(value) && relative >= 0x1p-24;
+  if (std::isinf(error) || (magnitude > largest && !is_certain_nan)) return unknown;
   return std::isfinite(value) ? error + relative * magnitude : 0;
 }
 

@@ -71,7 +71,7 @@ void Expander::declare_pipe(const Pipe& pipe, const Stmt& stmt) {
     Buffer flat = context_.flattener.flat(*context_.flattener.find(name));
     state.bytes += flat.axes.back().extent * bytes_of(flat.dtype);
   }
-  state.arrivals = (state.mma_reads ? reader_threads / 128 : reader_threads / 32) * (state.has_multicast ? cluster_ : 1);
+  state.arrivals = (state.mma_reads ? reader_threads / 128 : (reader_threads + 31) / 32) * (state.has_multicast ? cluster_ : 1);
   if (by_engine) {
     state.full = context_.fresh(pipe.name + ".full");
     state.empty = context_.fresh(pipe.name + ".empty");

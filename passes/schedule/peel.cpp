@@ -196,6 +196,11 @@ class Peeling {
     Loop edge = loop;
     interior.axes[0].hi = whole(loop.axes[0]);
     edge.axes[0].lo = interior.axes[0].hi;
+    // Of a negative extent, as a scan's may be, there are no tiles.
+    Ranges ranges;
+    for (const std::string& name : variables_of(edge.axes[0].lo)) ranges[name] = Interval{0, std::nullopt};
+    if (!interval_of(edge.axes[0].lo, ranges).lo.has_value() || *interval_of(edge.axes[0].lo, ranges).lo < 0)
+      edge.axes[0].lo = binary(BinaryOp::Max, edge.axes[0].lo, integer(0));
     return {make_stmt(std::move(interior), span), make_stmt(std::move(edge), span)};
   }
 

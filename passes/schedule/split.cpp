@@ -61,6 +61,8 @@ class ThreadSplit {
     Block result = body;
     for (std::size_t n = 0; n < result.size(); ++n) {
       if (!has_loop({result[n]}, outer_)) continue;
+      if (const If* branch = as<If>(result[n]); branch && reads_memory(branch->condition, {}))
+        throw UserError(sharing_.loop.span, fmt::format("`{}` stands in a branch on what memory holds: not all threads may come by to share it", sharing_.loop.text));
       if (!starts_here(result, n)) {
         result[n] = map_bodies(result[n], [&](const Block& inner) { return apply(inner); });
         continue;

@@ -86,7 +86,14 @@ std::vector<std::string> failed_conditions(const TensorFn& fn, const std::vector
   return failed;
 }
 
-DimMap fitting_dims(const TensorFn& fn, const std::vector<Fact>& when, const DimMap& wanted, const DimMap& fixed) {
+DimMap fitting_dims(const TensorFn& fn, const std::vector<Fact>& when, const DimMap& proposed, const DimMap& fixed) {
+  DimMap wanted = proposed;
+  for (const Fact& fact : when) {  // `D >= 4096`
+    const Binary* bound = fact.kind == Fact::Kind::Condition ? as<Binary>(fact.condition) : nullptr;
+    const Var* dim = bound && bound->op == BinaryOp::Ge ? as<Var>(bound->lhs) : nullptr;
+    const auto least = dim ? integer_value(bound->rhs) : std::nullopt;
+    if (least && wanted.count(dim->name)) wanted[dim->name] = std::max(wanted[dim->name], *least);
+  }
   for (std::int64_t multiple = 1; multiple <= 64; multiple *= 2) {
     DimMap dims;
     for (const auto& [name, value] : wanted) dims[name] = fixed.count(name) ? fixed.at(name) : (value + multiple - 1) / multiple * multiple;

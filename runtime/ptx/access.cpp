@@ -123,12 +123,16 @@ void load_used(const Op& op, Warp& warp, const AccessSite& site, std::uint64_t a
     const int at = n * static_cast<int>(sizeof(E));
     const std::uint64_t place_of = address + static_cast<std::uint64_t>(at);
     E value = 0;
-    bool is_defined = false;
-    if ((site.used_bytes >> at & 1) != 0) {
-      const Place place = locate(warp, op, site.space, place_of, sizeof(E), lane, false);
-      if (place.data != nullptr) std::memcpy(&value, place.data, sizeof(E));
-      is_defined = place.data == nullptr || is_written(place, sizeof(E));
+    bool is_used = false, is_defined = true;
+    for (int byte = 0; byte < static_cast<int>(sizeof(E)); ++byte) {
+      if ((site.used_bytes >> (at + byte) & 1) == 0) continue;
+      const Place place = locate(warp, op, site.space, place_of + static_cast<std::uint64_t>(byte), 1, lane, false);
+      is_used = true;
+      if (place.data == nullptr) break;  // reported
+      std::memcpy(reinterpret_cast<std::byte*>(&value) + byte, place.data, 1);
+      is_defined &= is_written(place, 1);
     }
+    is_defined &= is_used;
     warp.row<RowType<E>>(row)[lane] = sizeof(E) == 1 && op.number == 1 ? static_cast<RowType<E>>(static_cast<std::int8_t>(value)) : static_cast<RowType<E>>(value);
     if (!is_defined) warp.mark(row, own, own, warp.new_origin({&op, lane, place_of, site.space == Space::Param ? Space::Generic : site.space}));
   }
