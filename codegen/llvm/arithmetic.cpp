@@ -205,7 +205,8 @@ Value* Arithmetic::ceildiv(Dtype dtype, Value* a, Value* b, DivisionFacts facts)
   Value* zero = llvm::ConstantInt::get(own, 0);
   Value* is_inexact = b_.CreateICmpNE(rest, zero);
   Value* result = b_.CreateAdd(quotient, b_.CreateZExt(is_inexact, own));
-  if (llvm::isa<llvm::ConstantInt>(b)) return result;
+  const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(b);
+  if (constant != nullptr && !constant->isZero()) return result;
   return b_.CreateSelect(b_.CreateICmpEQ(b, zero), zero, result);
 }
 

@@ -25,7 +25,7 @@ TEST_SUITE("plant") {
       CHECK(counts.count(fault.name.substr(0, fault.name.find('.'))) == 1);
       ++counts[fault.name.substr(0, fault.name.find('.'))];
     }
-    for (const auto& [pass, count] : counts) CHECK_MESSAGE(count >= 2, pass);
+    for (const auto& entry : counts) CHECK_MESSAGE(entry.second >= 2, entry.first);
   }
 }
 
